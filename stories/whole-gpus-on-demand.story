@@ -38,7 +38,7 @@ expect pod team-a/lab-0 running on n2
 pod team-b/eval gpus 1
 run until quiet
 explain request team-b/eval
-expect said "MIG is switched off only on a node of which nobody holds a GPU or a slice"
+expect said "MIG is switched off only on a node where no pod holds a GPU or a slice"
 expect pod team-b/train running on n2
 
 # A whole GPU that is given back serves the next without any change.

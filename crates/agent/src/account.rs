@@ -21,7 +21,7 @@ pub struct Account {
     /// The boot of the node in which it was written.
     pub boot: BootId,
     /// The gate, as it was for a change. Of another change it says nothing.
-    pub gate: Option<GateSaid>,
+    pub gate: Option<GateReport>,
     /// What was known, read after the gate.
     pub known: Known,
     /// Where the last change is.
@@ -30,7 +30,7 @@ pub struct Account {
 
 /// What an agent says of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateSaid {
+pub struct GateReport {
     /// For which change it looked.
     pub change: ChangeId,
     /// What it saw.

@@ -1,8 +1,8 @@
 //! What the agent does next: one safe step towards what the controller wants.
 //!
 //! The agent decides nothing. It refuses what is not as planned, waits for
-//! permission, and turns back where the driver does not follow; whether waiting
-//! is still worth it the controller knows, which can take everything back.
+//! permission, and turns back where the driver does not follow. The controller
+//! decides whether to keep waiting, and can revert everything.
 
 use std::collections::BTreeSet;
 

@@ -28,7 +28,7 @@ pub mod report;
 pub mod step;
 pub mod wish;
 
-pub use account::{Account, ChangeState, GateSaid, Known, Outcome, Stage, Why};
+pub use account::{Account, ChangeState, GateReport, Known, Outcome, Stage, Why};
 pub use act::Act;
 pub use books::{Books, Device, Holder, Listed, Recorded};
 pub use change::next;

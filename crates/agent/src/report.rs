@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::account::{Account, GateSaid, Known, Stage};
+use crate::account::{Account, GateReport, Known, Stage};
 use crate::books::{Books, Holder};
 use crate::gate::Gate;
 use crate::layout::NodeLayout;
@@ -17,7 +17,7 @@ use crate::wish::Wish;
 #[must_use]
 pub fn renewed(observation: &Observation) -> Account {
     let Observation { me, boot, version: _, wish, account, look } = observation;
-    let said = wish.as_ref().map(|wish| GateSaid { change: wish.id.clone(), gate: look.gate.is });
+    let said = wish.as_ref().map(|wish| GateReport { change: wish.id.clone(), gate: look.gate.is });
     Account {
         report: account.as_ref().map(|account| account.report).unwrap_or_default().next(),
         agent: me.clone(),

@@ -164,8 +164,8 @@ pub struct Observed {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["index".into()]))]
     pub gpus: Vec<ObservedGpu>,
-    /// What kubelet's books and the driver do not agree on. Only an agent knows
-    /// of it.
+    /// Where the kubelet's records and the driver disagree. Reported only by an
+    /// agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubts: Option<Doubts>,
 }
@@ -340,7 +340,7 @@ pub struct PromisedTo {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Which of its pods, from 0.
+    /// The number of the pod among the pods of that object, starting at 0.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub ordinal: i64,

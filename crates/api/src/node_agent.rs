@@ -117,7 +117,8 @@ pub enum AgentMode {
 pub struct AgentGate {
     /// The id of the change.
     pub change: String,
-    /// What it saw.
+    /// Whether the kubelet can give a GPU device to a pod: `Closed`, no; `Ajar`,
+    /// it offers devices, but not those that the GPUs have; `Open`, yes.
     pub state: GateState,
 }
 
@@ -140,9 +141,10 @@ pub struct AgentChange {
     pub id: String,
     /// The boot id of the node when the change was claimed or refused.
     pub boot_id: String,
-    /// How far it is.
+    /// The stage of the change: `Claimed` and `Restoring` while the agent works
+    /// on it; `Done`, `Restored`, `Refused` and `Left` when it has ended.
     pub stage: ChangeStage,
-    /// Why it goes back, or did not come to its end.
+    /// Why the agent reverts the change, or could not finish it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<ChangeTrouble>,
 }
@@ -230,11 +232,11 @@ pub struct Holder {
     pub device: Option<String>,
 }
 
-/// What kubelet's books and the driver do not agree on.
+/// Where the kubelet's records and the driver disagree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Doubts {
-    /// Why kubelet's books cannot be read. Then no slice of the node counts as
+    /// Why the kubelet's records cannot be read. Then no slice of the node counts as
     /// free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub books_unreadable: Option<String>,

@@ -24,16 +24,16 @@ pub struct Sharing {
     #[serde(rename = "type")]
     pub type_: SharingType,
 
-    /// Whether what is shared is another resource, `nvidia.com/gpu.shared` or
-    /// `nvidia.com/mig-1g.10gb.shared`. Then nobody shares a device without
+    /// Whether shared devices get a resource name of their own,
+    /// `nvidia.com/gpu.shared` or `nvidia.com/mig-1g.10gb.shared`. Then nobody shares a device without
     /// having asked for it, and the resource without `.shared` does not exist
     /// on these nodes. If it is false, the names stay as they are.
     #[serde(default = "yes")]
     pub rename: bool,
 
-    /// Whether a container may ask for one share only. A second share does not
-    /// give the container a second GPU, and no larger part of one. A container
-    /// that asks for two fails with `UnexpectedAdmissionError`.
+    /// Whether a container may request only one seat. A second seat gives it no
+    /// second GPU and no larger part of one. A container that requests two
+    /// fails with `UnexpectedAdmissionError`.
     #[serde(default = "yes")]
     pub one_each: bool,
 

@@ -41,7 +41,7 @@ pub struct Cluster {
     /// The administrators' map, if the operator has one, as NAME or NAMESPACE/NAME
     #[arg(long, value_name = "MAP")]
     administrators_map: Option<String>,
-    /// The timeout of one answer of the API server, in seconds
+    /// How many seconds to wait for each answer of the API server
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 }

@@ -1,5 +1,5 @@
 //! Gives the nodes of agents back to MIG manager before the operator is stopped for good. The operator does it: it
-//! alone may write MIG manager's map, and it looks at what each node has. Here the nodes are marked, and it is waited for.
+//! alone may write MIG manager's map, and it looks at what each node has. This module marks the nodes and waits for the result.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which rights we have, as the API server says it. Whoever asks writes nothing.
+//! Which rights we have, as the API server says it. Asking writes nothing.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,

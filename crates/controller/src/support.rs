@@ -1,6 +1,6 @@
 //! What a maintainer asks for first, read from a live cluster: the statuses, the operator's own objects and
 //! logs, MIG manager's logs, and our events. It reads only, no Secret, and of ConfigMaps only the operator's map.
-//! What cannot be read is told, and keeps nothing else from being read.
+//! What cannot be read is listed; the rest is still read.
 
 use std::collections::BTreeMap;
 

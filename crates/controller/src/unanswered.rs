@@ -1,4 +1,4 @@
-//! Takes back that our admission checks are answered, when the operator is stopped for good or told not to answer. A
+//! Marks our admission checks as not active, when the operator is stopped for good or told not to answer. A
 //! queue whose check says that it is active gives quota to workloads, and these would wait for an answer that never comes.
 
 use api::foreign::AdmissionCheck;

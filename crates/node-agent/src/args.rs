@@ -77,8 +77,8 @@ struct KubeletArgs {
         value_name = "SOCKET"
     )]
     pod_resources_socket: PathBuf,
-    /// Kubelet's checkpoint of its device manager. The agent reads it beside
-    /// the socket, which does not tell init containers and uids
+    /// Kubelet's checkpoint of its device manager. The agent reads it too,
+    /// because the socket reports neither init containers nor uids
     #[arg(
         long,
         env = "SLICEWRIGHT_AGENT_CHECKPOINT",
@@ -105,7 +105,7 @@ struct KubeletArgs {
 struct DriverArgs {
     /// The folder below which the driver is installed, such as
     /// /run/nvidia/driver for that of the GPU Operator. Without it, and without
-    /// --library, the agent loads libnvidia-ml.so.1 from where the system has it
+    /// --library, the agent loads libnvidia-ml.so.1 from the system's library path
     #[arg(long, env = "SLICEWRIGHT_AGENT_DRIVER_ROOT", value_name = "FOLDER", conflicts_with = "library")]
     driver_root: Option<PathBuf>,
     /// NVIDIA's management library itself

@@ -1,5 +1,5 @@
 //! What the agent of a node says, and how far it is believed: its layout in the boot in which it was seen;
-//! who holds what only while the agent lives. That a pod has ended the API server knows better: a slice of a
+//! who holds what only while the agent lives. The API server decides whether a pod has ended: a slice of a
 //! uid that is gone is idle, whatever kubelet's books still say.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +11,9 @@ use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
 use k8s_openapi::api::core::v1::Node;
 use planner::names::{GpuIndex, PodRef};
 use rollout::observed::PodPhase;
-use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange, names};
+use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange};
 
+use crate::node_labels;
 use crate::on_node::Bound;
 
 /// What is seen of the agent of a node.
@@ -54,9 +55,7 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
         account,
         alive,
         changes: *mode == AgentMode::Change,
-        gives_back: node.metadata.labels.as_ref().is_some_and(|labels| {
-            labels.get(names::GIVE_BACK).is_some_and(|value| value == names::GIVE_BACK_NOW)
-        }),
+        gives_back: node.metadata.labels.as_ref().is_some_and(node_labels::is_wanted_back),
         change: gpu_node.spec.change.as_ref(),
     })
 }

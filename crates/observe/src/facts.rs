@@ -11,7 +11,7 @@ use crate::hardware::Models;
 use crate::objects::Objects;
 use crate::on_node::Bound;
 use crate::shared::OurPluginMap;
-use crate::{MapRef, cordon, holds, layouts, names, told};
+use crate::{MapRef, cordon, holds, layouts, names, node_labels};
 
 /// Our map as the API server has it.
 pub(crate) struct OurMap {
@@ -86,13 +86,13 @@ pub(crate) fn read(
     let labels = node.metadata.labels.as_ref().unwrap_or(&none);
     let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
     let status = node.status.as_ref();
-    let operands = told::operands(labels);
+    let operands = node_labels::operands(labels);
     let label_layout = operands.config.as_deref().and_then(|label| ours.layout(label, models));
     let manager = objects.cluster_policies.values().next().map(|policy| &policy.spec.mig_manager);
     Observed {
         resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
-        is_marked: told::is_marked(labels),
-        work: told::work(labels, annotations),
+        is_marked: node_labels::is_marked(labels),
+        work: node_labels::work(labels, annotations),
         manager: holds::manager(node, objects),
         unschedulable: cordon::is_cordoned(node),
         cordon_owner: cordon::owner(node),

@@ -10,7 +10,7 @@ use rollout::{OtherManager, Phase};
 
 use crate::memory::Memory;
 use crate::objects::Objects;
-use crate::{names, told};
+use crate::{names, node_labels};
 
 pub(crate) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -24,7 +24,7 @@ pub(crate) fn manager(node: &Node, objects: &Objects) -> Option<OtherManager> {
     let capacity = status.and_then(|status| status.capacity.as_ref());
     let allocatable = status.and_then(|status| status.allocatable.as_ref());
     let resources = capacity.into_iter().chain(allocatable).flatten().map(|(resource, _)| resource);
-    told::manager(objects.gpu_cluster, node.metadata.labels.as_ref().unwrap_or(&none), resources)
+    node_labels::manager(objects.gpu_cluster, node.metadata.labels.as_ref().unwrap_or(&none), resources)
 }
 
 /// Whether a node is cordoned, for the planner. Our own cordon on a node that
@@ -86,10 +86,11 @@ fn is_changing(node: &Node, facts: &Observed, memory: &Memory) -> bool {
     let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
     !memory.progress.phase.can_return()
         || is_busy(labels, &facts.operands.state)
-        || is_cordoned(facts, memory) && told::has_any_mark(labels, annotations)
+        || is_cordoned(facts, memory) && node_labels::has_any_mark(labels, annotations)
 }
 
 /// Whether the operands of a node are at work, or parked for somebody's.
 pub(crate) fn is_busy(labels: &BTreeMap<String, String>, state: &ManagerState) -> bool {
-    matches!(state, ManagerState::Pending | ManagerState::Rebooting) || told::has_parked_operand(labels)
+    matches!(state, ManagerState::Pending | ManagerState::Rebooting)
+        || node_labels::has_parked_operand(labels)
 }

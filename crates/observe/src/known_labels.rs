@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::labels::vanishes;
 use crate::memory::Memory;
-use crate::{cordon, holds, told};
+use crate::{cordon, holds, node_labels};
 
 /// The labels of a node: those that it has, and, while it is on its way, those
 /// that are remembered.
@@ -22,8 +22,8 @@ pub(crate) fn known_labels(
     let none = BTreeMap::new();
     let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
     let is_on_its_way = memory.is_on_its_way()
-        || holds::is_busy(&labels, &told::state(&labels))
-        || cordon::is_cordoned(node) && told::has_any_mark(&labels, annotations);
+        || holds::is_busy(&labels, &node_labels::state(&labels))
+        || cordon::is_cordoned(node) && node_labels::has_any_mark(&labels, annotations);
     let observed = gpu_node.and_then(|node| node.status.as_ref()?.observed.as_ref());
     if let Some(observed) = observed.filter(|_| is_on_its_way) {
         for (key, value) in observed.labels.iter().filter(|(key, _)| vanishes(key)) {

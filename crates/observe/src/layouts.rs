@@ -13,9 +13,9 @@ use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
 
 use crate::memory::Memory;
 use crate::names;
+use crate::node_labels::{self, Sharing};
 use crate::objects::Objects;
 use crate::problem::{Problem, Severity};
-use crate::told::{self, Sharing};
 
 /// The GPUs of a node.
 #[derive(Clone, Debug)]
@@ -99,11 +99,13 @@ impl Maps {
     /// where the entry of the node's label names just so many indices, it is
     /// these. (Where it names others, what the node advertises contradicts it.)
     fn indices(&self, node: &str, entry: Option<&str>, count: u16) -> BTreeSet<GpuIndex> {
-        let named = entry.and_then(|entry| self.of_node(node).find_map(|map| map.named_gpus(entry)));
-        let of_count = |indices: &BTreeSet<GpuIndex>| indices.len() == usize::from(count);
-        let NamedGpus { cut, all } = named.unwrap_or_default();
-        let named = [cut, all].into_iter().find(of_count);
-        named.unwrap_or_else(|| (0..count).map(GpuIndex).collect())
+        self.named_indices(node, entry, count).unwrap_or_else(|| (0..count).map(GpuIndex).collect())
+    }
+
+    /// The indices of so many GPUs, where the entry of the node's label names them.
+    fn named_indices(&self, node: &str, entry: Option<&str>, count: u16) -> Option<BTreeSet<GpuIndex>> {
+        let NamedGpus { cut, all } = self.of_node(node).find_map(|map| map.named_gpus(entry?))?;
+        [cut, all].into_iter().find(|indices| indices.len() == usize::from(count))
     }
 
     /// What an entry makes of a GPU of a node: from a map, or by the shipped
@@ -191,7 +193,7 @@ fn advertised(node: &Node) -> BTreeMap<String, u64> {
 
 /// Why counts say nothing about layouts, if devices of the node are shared.
 fn shared(node: &Node) -> Option<String> {
-    let Sharing { label: shared, by } = told::sharing(node.metadata.labels.as_ref()?)?;
+    let Sharing { label: shared, by } = node_labels::sharing(node.metadata.labels.as_ref()?)?;
     let by = by.as_deref().unwrap_or("time-slicing or MPS");
     let config = match label(node, names::PLUGIN_CONFIG) {
         Some(name) => format!("label {}={name}", names::PLUGIN_CONFIG),
@@ -270,6 +272,14 @@ pub fn establish<'a>(
     {
         return Some(nothing(doubt));
     }
+    let by_an_agent = remembered.is_some_and(|observed| observed.by == ObservedBy::Agent);
+    let count = u16::try_from(models.len()).unwrap_or(u16::MAX);
+    if !by_an_agent && is_station(node) && maps.named_indices(name, entry, count).is_none() {
+        return Some(nothing(format!(
+            "a DGX Station has a display card between its GPUs, and nothing says which indices its {count} GPUs have; write an entry with `devices: [0, 1, 3, 4]`, or as nvidia-smi -L numbers them, into a map of MIG manager, and name it in the node's label {}; or install the agent",
+            names::MIG_CONFIG
+        )));
+    }
     let off = without_mig(&models);
     let is_off = off.offers(strategy) == advertised && !advertised.is_empty();
     let found = |layout: NodeLayout, doubt| {
@@ -306,6 +316,14 @@ pub fn establish<'a>(
             found(NodeLayout(unknown.collect()), Some(why))
         }
     }
+}
+
+/// Whether a display card stands between the GPUs of a machine. The device
+/// plugin and GPU feature discovery leave it out, and it has an index all the
+/// same; an entry of ours for the first indices would name it, and MIG manager
+/// would fail.
+fn is_station(node: &Node) -> bool {
+    label(node, names::MACHINE).is_some_and(|machine| machine.contains("DGX-Station"))
 }
 
 /// What the label makes of the GPUs of a node; without one, MIG is off.

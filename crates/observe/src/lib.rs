@@ -7,7 +7,7 @@
 //! is reported.
 //!
 //! - [`objects`] holds the objects, [`manifest`] and [`snapshot`] read them from texts;
-//! - [`told`] interprets labels and annotations, [`memory`] reads the record in a `GpuNode`, [`layouts`]
+//! - [`node_labels`] interprets labels and annotations, [`memory`] reads the record in a `GpuNode`, [`layouts`]
 //!   and [`usage`] determine the slices of GPUs and their holders; [`fleet`] makes a view and a node of the
 //!   inventory from these;
 //! - [`requests`] makes the demand, `promised` marks what was promised, [`policy`] the policies, which
@@ -21,6 +21,7 @@ pub mod fleet;
 pub mod free;
 pub mod hardware;
 mod holds;
+pub mod host;
 pub mod idle;
 mod known_labels;
 pub mod labels;
@@ -28,6 +29,7 @@ pub mod layouts;
 pub mod manifest;
 pub mod memory;
 pub mod menu;
+pub mod node_labels;
 pub mod objects;
 pub mod on_node;
 pub mod operands;
@@ -39,13 +41,13 @@ mod policy_rules;
 pub mod problem;
 mod promised;
 pub mod quota;
+pub mod read_labels;
 pub mod requests;
 pub(crate) mod seating;
 pub mod shared;
 pub mod sharing;
 pub mod snapshot;
 pub mod surge;
-pub mod told;
 pub mod under_way;
 pub mod usage;
 pub mod view;
@@ -121,6 +123,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     // What was wanted of other GPUs is wanted of none.
     under_way.gpus.retain(|(node, _), _| !nodes.get(node).is_some_and(|node| node.memory.swapped));
     ClusterView {
+        hosts: host::all(objects),
         nodes,
         gone,
         our_map,

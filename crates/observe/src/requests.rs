@@ -26,7 +26,7 @@ use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, names, owners, pods, promised, volumes};
 use queued::Queues;
-pub use queued::{HOSTNAME, POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
+pub use queued::{POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]

@@ -184,7 +184,7 @@ impl SharingPolicy {
         let cuts = !self.never_cuts(labels);
         if is_cut && !cuts {
             return Some(SharingWanted::Refused(
-                "a GPU of it is cut into slices, and its policy cuts none; a static layout with `mig: Disabled` makes its GPUs whole, and `type: TimeSlicing` beside a layout shares slices".to_owned(),
+                "one of its GPUs is partitioned, but its policy partitions no GPU; a static layout with `mig: Disabled` makes its GPUs whole, and `type: TimeSlicing` beside a layout shares slices".to_owned(),
             ));
         }
         let product = label(labels, names::PRODUCT);
@@ -388,8 +388,11 @@ impl OurPluginMap {
                 .and_then(|key| self.configs.get(key))
                 .cloned(),
             gpus: number(names::COUNT),
-            replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
-            by: by_resource(names::SHARED_BY),
+            // One pod on a device is no sharing, whether a label says so or none does.
+            replicas: replicas
+                .filter_map(|(resource, n)| Some((resource, n.parse().ok().filter(|n| *n > 1)?)))
+                .collect(),
+            by: by_resource(names::SHARED_BY).into_iter().filter(|(_, by)| by != "none").collect(),
             shared_products: by_resource(names::PRODUCTS)
                 .into_iter()
                 .filter(|(_, product)| product.ends_with(names::SHARED_PRODUCT))

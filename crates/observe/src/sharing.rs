@@ -10,22 +10,15 @@ use rollout::{Method, PluginConfig};
 
 use crate::names;
 
-/// NFD: the processor says that a hypervisor is beneath it.
-const HYPERVISOR: &str = "feature.node.kubernetes.io/cpu-cpuid.HYPERVISOR";
-/// NFD: anything about the processor; without it NFD did not look.
-const CPUID: &str = "feature.node.kubernetes.io/cpu-cpuid.";
-/// GPU feature discovery: the node's GPUs are virtual ones.
-const VGPU: &str = "nvidia.com/vgpu.present";
-
 /// Whether a node is a machine of its own, as far as its labels say.
 #[must_use]
 pub fn place(labels: &BTreeMap<String, String>) -> Place {
     let is_true = |key: &str| labels.get(key).is_some_and(|value| value == "true");
-    if is_true(VGPU) {
+    if is_true(names::VGPU_PRESENT) {
         Place::VgpuGuest
-    } else if is_true(HYPERVISOR) {
+    } else if is_true(names::HYPERVISOR) {
         Place::VirtualMachine
-    } else if labels.keys().any(|key| key.starts_with(CPUID)) {
+    } else if labels.keys().any(|key| key.starts_with(names::CPUID_PREFIX)) {
         Place::BareMetal
     } else {
         Place::Unknown

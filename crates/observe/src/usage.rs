@@ -337,7 +337,7 @@ struct Users {
     /// How many each pod holds; what an agent saw is taken off.
     pods: BTreeMap<PodRef, u32>,
     exist: u32,
-    handed: u32,
+    assigned: u32,
     /// Several pods share each of them: what is held is held in seats, and
     /// whoever has one may sit on any.
     is_shared: bool,
@@ -346,7 +346,7 @@ struct Users {
 impl Users {
     fn new(held: Option<&BTreeMap<PodRef, u32>>, exist: u32, is_shared: bool) -> Self {
         let pods = held.into_iter().flatten().filter(|(_, n)| **n > 0);
-        Self { pods: pods.map(|(pod, n)| (pod.clone(), *n)).collect(), exist, handed: 0, is_shared }
+        Self { pods: pods.map(|(pod, n)| (pod.clone(), *n)).collect(), exist, assigned: 0, is_shared }
     }
 
     fn seen(&mut self, pod: &PodRef) {
@@ -366,8 +366,8 @@ impl Users {
     /// The use of the next slice. Where every slice is held, each is in use,
     /// though which pod has which is not known: they are named in order.
     fn next(&mut self) -> Use {
-        let mut before = self.handed;
-        self.handed = self.handed.saturating_add(1);
+        let mut before = self.assigned;
+        self.assigned = self.assigned.saturating_add(1);
         // Of a slice that several share, no pod is the one that has it.
         if self.is_shared || sum(self.pods.values()) < self.exist {
             return self.unseen();

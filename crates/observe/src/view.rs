@@ -16,6 +16,7 @@ use rollout::{Method, PluginConfig, SharingWanted};
 
 use crate::agent::Agent as AgentOfNode;
 use crate::hardware::Models;
+use crate::host::Host;
 use crate::idle::IdleHolders;
 use crate::memory::Memory;
 use crate::objects::Key;
@@ -30,6 +31,8 @@ use crate::shared::SharedNode;
 pub struct ClusterView {
     /// The nodes that have GPUs, or of which something is remembered.
     pub nodes: BTreeMap<NodeName, NodeView>,
+    /// All nodes as machines, those without GPUs included.
+    pub hosts: BTreeMap<NodeName, Host>,
     /// What is remembered of nodes that are not there.
     pub gone: BTreeMap<NodeName, Memory>,
     /// Our map of layouts, as the API server has it.

@@ -133,8 +133,8 @@ impl Ineligible {
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::SingleForm { instead: (key, value), .. } => Some(format!("select by `{key}: {value}`")),
-            Self::SingleStrategy
-            | Self::Volume { .. }
+            Self::SingleStrategy => Some("ask for `nvidia.com/gpu`, which is a slice there".to_owned()),
+            Self::Volume { .. }
             | Self::Lacks { .. }
             | Self::NodeSelector { .. }
             | Self::Affinity { .. }

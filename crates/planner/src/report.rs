@@ -10,7 +10,7 @@ use crate::inventory::Hold;
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, PolicyName, RequestId};
 pub use crate::offered::Offered;
 
-/// What the planner thought.
+/// The result of planning: who is served, and why not more.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -141,7 +141,7 @@ pub enum Why {
     },
     /// Nodes that it may use lack CPU, memory, ephemeral storage or pod slots.
     NoRoom,
-    /// Every seat that it could have is held, or goes to requests before it.
+    /// Every seat that it could have is held, or is planned for requests that come first.
     SeatsHeld {
         /// What it asks for.
         asks: Offered,
@@ -163,7 +163,7 @@ pub enum Why {
         /// The node.
         node: NodeName,
     },
-    /// Every slice that could serve it is used, or goes to requests before it.
+    /// Every slice that could serve it is used, or is planned for requests that come first.
     AllUsed,
     /// No node has as many whole GPUs free, and none on which MIG could be
     /// switched off is idle, or these go to requests before it.

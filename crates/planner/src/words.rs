@@ -69,7 +69,7 @@ impl fmt::Display for Why {
                 let nodes: Vec<_> = nodes.iter().map(|(node, card)| format!("{node} ({card})")).collect();
                 write!(
                     f,
-                    "it asks for slices ({profile}), and no GPU of the nodes that it may use is ever cut: {}",
+                    "it asks for slices ({profile}), and the GPUs of the nodes that it may use are never partitioned: {}",
                     some(&nodes)
                 )
             }
@@ -92,7 +92,7 @@ impl fmt::Display for Why {
                 let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "every {} that it could have is held, or goes to requests before it: {}",
+                    "every {} that it could have is held, or is planned for requests that come first: {}",
                     asks.resource_name(),
                     some(&nodes)
                 )
@@ -104,16 +104,16 @@ impl fmt::Display for Why {
                 offered.resource_name()
             ),
             Self::OtherName { asks, offered: None } => {
-                write!(f, "no node that it may use offers {}: none shares such GPUs", asks.resource_name())
+                write!(f, "no node that it may use offers {}: none of them shares GPUs in this way", asks.resource_name())
             }
             Self::SeveralKinds => f.write_str(
                 "it asks for whole GPUs (or seats of them) and for slices at the same time; Slicewright does not plan for such pods",
             ),
             Self::NoIdleNode => f.write_str(
-                "no node has enough whole GPUs free for it, and MIG is switched off only on a node of which nobody holds a GPU or a slice",
+                "no node has enough whole GPUs free for it, and MIG is switched off only on a node where no pod holds a GPU or a slice",
             ),
             Self::AllUsed => {
-                f.write_str("every slice that could serve it is in use, or goes to requests before it")
+                f.write_str("every slice that could serve it is in use, or is planned for requests that come first")
             }
             Self::NotItsTurn { policy } => write!(
                 f,
@@ -338,7 +338,7 @@ mod tests {
         };
         assert_eq!(
             outcome.to_string(),
-            "not served: every slice that could serve it is in use, or goes to requests before it. \
+            "not served: every slice that could serve it is in use, or is planned for requests that come first. \
              What would help: pod team-a/lab-0 ends (or moves): it holds 3g.40gb on n1/gpu3; or one more A30"
         );
     }

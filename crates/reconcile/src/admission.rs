@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::workload::PodSetUpdate;
 use mig::Catalog;
+use observe::host::Host;
+use observe::names::HOSTNAME;
 use observe::objects::Key;
-use observe::requests::{HOSTNAME, QueuedSet, QueuedWorkload};
+use observe::requests::{QueuedSet, QueuedWorkload};
 use planner::names::{NodeName, RequestId};
 use planner::report::{Outcome, RequestReport, Why};
 
@@ -102,7 +104,7 @@ pub(crate) fn check_answers(
         return Vec::new();
     }
     let facts = Facts {
-        input,
+        hosts: &planned.view.hosts,
         reports: planned.report.requests.iter().map(|report| (&report.id, report)).collect(),
         answers: answers.iter().map(|answer| (&answer.id, answer)).collect(),
         has_unknown_gpus: planned.view.inventory.nodes.values().any(|node| node.gpus.is_empty()),
@@ -135,7 +137,7 @@ pub fn gist(message: &str) -> &str {
 
 /// What is known of the requests.
 struct Facts<'a> {
-    input: &'a Input<'a>,
+    hosts: &'a BTreeMap<NodeName, Host>,
     reports: BTreeMap<&'a RequestId, &'a RequestReport>,
     answers: BTreeMap<&'a RequestId, &'a Answer>,
     /// Whether a node has GPUs of which it is not known what they can have.
@@ -214,14 +216,9 @@ impl Facts<'_> {
         let nodes: BTreeSet<&NodeName> = set.requests.iter().filter_map(|id| self.node_of(id)).collect();
         let mut nodes = nodes.into_iter();
         let (node, None) = (nodes.next()?, nodes.next()) else { return None };
-        let objects = self.input.objects;
-        let hostname = |name: &str| objects.nodes.get(name)?.metadata.labels.as_ref()?.get(HOSTNAME);
-        let label = hostname(&node.0)?;
-        let is_unique = objects.nodes.keys().filter(|name| hostname(name) == Some(label)).count() == 1;
-        is_unique.then(|| PodSetUpdate {
-            name: set.name.clone(),
-            node_selector: BTreeMap::from([(HOSTNAME.to_owned(), label.clone())]),
-        })
+        let label = self.hosts.get(node)?.hostname.clone()?;
+        let node_selector = BTreeMap::from([(HOSTNAME.to_owned(), label)]);
+        Some(PodSetUpdate { name: set.name.clone(), node_selector })
     }
 
     fn node_of(&self, id: &RequestId) -> Option<&NodeName> {
@@ -242,8 +239,7 @@ impl Facts<'_> {
             Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
         });
         let answer = lost.into_iter().next()?;
-        let message =
-            format!("the slices that were ready for it are lost before its pods had a node; {}", answer.text);
+        let message = format!("its slices were lost before its pods got a node; {}", answer.text);
         Some(Verdict::plain(CheckState::Retry, message))
     }
 }

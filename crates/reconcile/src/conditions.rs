@@ -255,7 +255,8 @@ fn converged(about: &About<'_>) -> Wanted {
     };
     let all = about.report.map_or(0, |report| report.nodes.len()).max(about.left_alone.len());
     let there = all - about.left_alone.len();
-    let message = format!("{there} of {} have their layout; {first}{cordoned}", plural(all, "node"));
+    let have = if all == 1 { "has its" } else { "have their" };
+    let message = format!("{there} of {} {have} layout; {first}{cordoned}", plural(all, "node"));
     if there == 0 { say(Tri::False, why, message) } else { say(Tri::True, reason::CONVERGED, message) }
 }
 

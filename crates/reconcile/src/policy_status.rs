@@ -296,7 +296,7 @@ fn cluster(
         all.push((
             reason::PLAN_REFUSED,
             format!(
-                "the plan breaks a rule, which is a mistake in slicewright: nothing is changed until that is gone; please report it, with the policy and the nodes: {what}"
+                "the plan breaks a rule, which is a bug in Slicewright. Nothing is changed until it is fixed; please report it, with the policy and the nodes: {what}"
             ),
         ));
     }

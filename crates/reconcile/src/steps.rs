@@ -27,7 +27,7 @@ pub struct StepEvent {
 }
 
 /// The events that steps are told as, in the order of a rollout.
-pub mod told {
+pub mod event_templates {
     /// An event: its word, what was done, and what it says.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct EventTemplate {
@@ -41,7 +41,7 @@ pub mod told {
         pub note: &'static str,
     }
 
-    const fn told(
+    const fn template(
         reason: &'static str,
         action: &'static str,
         warning: bool,
@@ -51,10 +51,14 @@ pub mod told {
     }
 
     /// A change begins.
-    pub const STARTED: EventTemplate =
-        told("RepartitionStarted", "Cordon", false, "the node is cordoned while its GPUs are repartitioned");
+    pub const STARTED: EventTemplate = template(
+        "RepartitionStarted",
+        "Cordon",
+        false,
+        "the node is cordoned while its GPUs are repartitioned",
+    );
     /// The point of no return.
-    pub const REQUESTED: EventTemplate = told(
+    pub const REQUESTED: EventTemplate = template(
         "LayoutRequested",
         "Label",
         false,
@@ -62,28 +66,32 @@ pub mod told {
     );
     /// A wedge of MIG manager is healed.
     pub const RESTARTED: EventTemplate =
-        told("ManagerRestarted", "DeletePod", true, "MIG manager is stuck, so its pod is replaced");
+        template("ManagerRestarted", "DeletePod", true, "MIG manager is stuck, so its pod is replaced");
     /// Another try.
-    pub const RETRIED: EventTemplate = told(
+    pub const RETRIED: EventTemplate = template(
         "RepartitionRetried",
         "Label",
         true,
         "the layout was not reached, so it is retried under another name, or the previous layout is restored",
     );
     /// The end of a change.
-    pub const VERIFIED: EventTemplate =
-        told("RepartitionVerified", "Uncordon", false, "pods can use the slices, so the node is uncordoned");
+    pub const VERIFIED: EventTemplate = template(
+        "RepartitionVerified",
+        "Uncordon",
+        false,
+        "pods can use the slices, so the node is uncordoned",
+    );
     /// The end of a change that was not made.
     pub const TAKEN_BACK: EventTemplate =
-        told("RepartitionTakenBack", "Uncordon", false, "nothing was changed, so the node is uncordoned");
+        template("RepartitionTakenBack", "Uncordon", false, "nothing was changed, so the node is uncordoned");
     /// The end of a change that could not be made.
     pub const ROLLED_BACK: EventTemplate =
-        told("RepartitionRolledBack", "Uncordon", true, "the previous layout is restored");
+        template("RepartitionRolledBack", "Uncordon", true, "the previous layout is restored");
     /// Somebody has to look.
     pub const FAILED: EventTemplate =
-        told("RepartitionFailed", "Stop", true, "an administrator has to look at the node");
+        template("RepartitionFailed", "Stop", true, "an administrator has to look at the node");
     /// Somebody took over.
-    pub const RELEASED: EventTemplate = told(
+    pub const RELEASED: EventTemplate = template(
         "Released",
         "Release",
         false,
@@ -91,28 +99,28 @@ pub mod told {
     );
 
     /// A change of sharing begins.
-    pub const SHARING_STARTED: EventTemplate = told(
+    pub const SHARING_STARTED: EventTemplate = template(
         "SharingStarted",
         "Cordon",
         false,
         "the node is cordoned while it changes how its GPUs are shared",
     );
     /// The device plugin is told.
-    pub const SHARING_REQUESTED: EventTemplate = told(
+    pub const SHARING_REQUESTED: EventTemplate = template(
         "SharingRequested",
         "Label",
         false,
         "no pod will share a GPU without having asked for it, so the device plugin gets its new configuration",
     );
     /// It did not work.
-    pub const SHARING_RETRIED: EventTemplate = told(
+    pub const SHARING_RETRIED: EventTemplate = template(
         "SharingRolledBack",
         "Label",
         true,
         "the device plugin did not offer the GPUs as the policy shares them, so it gets its previous configuration",
     );
     /// The end of a change of sharing.
-    pub const SHARING_VERIFIED: EventTemplate = told(
+    pub const SHARING_VERIFIED: EventTemplate = template(
         "SharingVerified",
         "Uncordon",
         false,
@@ -150,8 +158,8 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
     let of = if next.target.is_some() { next } else { before };
     let shares = of.target.as_ref().is_some_and(|target| target.sharing.is_some());
     let quiet = |text: &str| (text.to_owned(), None);
-    let loud = |text: &str, told: told::EventTemplate| {
-        let told::EventTemplate { reason, action, warning, note } = told;
+    let loud = |text: &str, told: event_templates::EventTemplate| {
+        let event_templates::EventTemplate { reason, action, warning, note } = told;
         (text.to_owned(), Some(StepEvent { reason, action, warning, note: note.to_owned() }))
     };
     let (text, event) = match next.phase {
@@ -161,7 +169,7 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
                 None => "is done".to_owned(),
             };
             match before.phase == Phase::Releasing && rolled_back {
-                true => loud(&text, told::ROLLED_BACK),
+                true => loud(&text, event_templates::ROLLED_BACK),
                 false => quiet(&text),
             }
         }
@@ -169,13 +177,16 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
             let note = "the node is cordoned and its device plugin is paused while its agent changes single slices; pods that run are not affected";
             loud(
                 "is cordoned, and its device plugin is paused",
-                told::EventTemplate { note, ..told::STARTED },
+                event_templates::EventTemplate { note, ..event_templates::STARTED },
             )
         }
         Phase::Quiescing if by_agent => quiet("waits until it is proved that no pod loses a slice"),
         Phase::Changing if by_agent => {
             let note = "no pod can lose a slice, so the agent changes the slices";
-            loud("the agent has taken over", told::EventTemplate { note, ..told::REQUESTED })
+            loud(
+                "the agent has taken over",
+                event_templates::EventTemplate { note, ..event_templates::REQUESTED },
+            )
         }
         Phase::Verifying if by_agent => quiet("the agent has ended; the device plugin is resumed"),
         Phase::Mapping if shares => quiet("its device plugin's configuration is added to the map"),
@@ -186,43 +197,48 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
             let note = "no pod will share a GPU without having asked for it, so the device plugin gets its new configuration";
             loud(
                 "the label is written; the device plugin takes over",
-                told::EventTemplate { note, ..told::SHARING_REQUESTED },
+                event_templates::EventTemplate { note, ..event_templates::SHARING_REQUESTED },
             )
         }
         Phase::Verifying if shares => {
-            quiet("whether the GPUs are offered as they are to be shared is verified")
+            quiet("the operator verifies that the GPUs are offered as the policy shares them")
         }
-        Phase::Relabelling if shares => loud("goes back to the configuration before", told::SHARING_RETRIED),
-        Phase::Cordoning if shares => loud("is cordoned", told::SHARING_STARTED),
-        Phase::Releasing if shares => {
-            loud("the GPUs are offered as they are to be shared; it is uncordoned", told::SHARING_VERIFIED)
+        Phase::Relabelling if shares => {
+            loud("goes back to the configuration before", event_templates::SHARING_RETRIED)
         }
+        Phase::Cordoning if shares => loud("is cordoned", event_templates::SHARING_STARTED),
+        Phase::Releasing if shares => loud(
+            "the GPUs are offered as they are to be shared; it is uncordoned",
+            event_templates::SHARING_VERIFIED,
+        ),
         Phase::Mapping => quiet("its layout is added to the map"),
-        Phase::Cordoning => loud("is cordoned", told::STARTED),
+        Phase::Cordoning => loud("is cordoned", event_templates::STARTED),
         Phase::Quiescing => quiet("waits until no pod can lose a slice"),
-        Phase::Changing => loud("the label is written; MIG manager takes over", told::REQUESTED),
+        Phase::Changing => loud("the label is written; MIG manager takes over", event_templates::REQUESTED),
         Phase::Verifying => quiet("MIG manager reports success; its slices are verified"),
-        Phase::Healing => loud("MIG manager's pod is replaced", told::RESTARTED),
+        Phase::Healing => loud("MIG manager's pod is replaced", event_templates::RESTARTED),
         Phase::Relabelling => loud(
             match goes_back {
                 true => "goes back to the last verified layout",
                 false => "the same layout is tried under another name",
             },
-            told::RETRIED,
+            event_templates::RETRIED,
         ),
-        Phase::Releasing => loud("the slices are schedulable; it is uncordoned", told::VERIFIED),
-        Phase::Retreating => loud("nothing was changed, so the node is uncordoned", told::TAKEN_BACK),
+        Phase::Releasing => loud("the slices are schedulable; it is uncordoned", event_templates::VERIFIED),
+        Phase::Retreating => {
+            loud("nothing was changed, so the node is uncordoned", event_templates::TAKEN_BACK)
+        }
         Phase::Failed => match &next.failed {
-            None => loud("FAILED", told::FAILED),
+            None => loud("FAILED", event_templates::FAILED),
             Some(why) => {
                 let text =
                     format!("FAILED: {why}; it stays cordoned, and an administrator has to look at the node");
-                let (text, event) = loud(&text, told::FAILED);
+                let (text, event) = loud(&text, event_templates::FAILED);
                 let note = format!("{why}; {}", why.help(&node.0));
                 (text, event.map(|event| StepEvent { note, ..event }))
             }
         },
-        Phase::Released => loud("was released by an administrator", told::RELEASED),
+        Phase::Released => loud("was released by an administrator", event_templates::RELEASED),
     };
     let with = |text: String| match trouble {
         Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),

@@ -1,4 +1,4 @@
-//! What somebody is told whose update waits for itself: only older pods of the same set are in the way of
+//! The answer to an update that waits for its own older pods: only older pods of the same set are in the way of
 //! the new ones, and they end only after a new one runs. That it would help if they ended is proved by a
 //! plan for their nodes without them.
 

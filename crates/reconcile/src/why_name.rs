@@ -59,3 +59,39 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::Refused { .. } => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mig::ProfileName;
+    use planner::names::PolicyName;
+    use planner::report::Offered;
+
+    use super::*;
+
+    /// A status and a metric have these words: another word is another series, and an alert that is never raised.
+    #[test]
+    fn the_words_that_statuses_and_metrics_have_stay() {
+        let text = String::new;
+        let profile = || "1g.10gb".parse::<ProfileName>().expect("a profile");
+        let policy = || PolicyName(text());
+        let words = [
+            (Why::WholeGpu, "WholeGpu", false),
+            (Why::NoPolicy, "NoPolicy", false),
+            (Why::NoEligibleNode, "NoEligibleNode", false),
+            (Why::NoSuchProfile { profile: profile() }, "NoSuchProfile", false),
+            (Why::TooLarge { most: 1, profile: Offered::Slice(profile()) }, "TooLarge", false),
+            (Why::NoRoom, "NoRoom", true),
+            (Why::SeveralKinds, "SeveralKinds", false),
+            (Why::AllUsed, "AllUsed", true),
+            (Why::NoIdleNode, "NoIdleNode", true),
+            (Why::NotItsTurn { policy: policy() }, "NotItsTurn", true),
+            (Why::Fragmented, "Fragmented", true),
+            (Why::Held { nodes: Vec::new() }, "Held", true),
+            (Why::IdlenessNotProvable { gpus: Vec::new() }, "IdlenessNotProvable", true),
+            (Why::Refused { why: text() }, "Refused", false),
+        ];
+        for (why, word, passes) in words {
+            assert_eq!((why_name(&why), may_pass(&why)), (word, passes), "{why:?}");
+        }
+    }
+}

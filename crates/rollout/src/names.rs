@@ -12,6 +12,10 @@ pub const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
 pub const MIG_CAPABLE: &str = "nvidia.com/mig.capable";
 /// The product's name.
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
+/// Tells a node from all others, so that a pod can be kept to it.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+/// GPU feature discovery: the name of the machine, by its firmware.
+pub const MACHINE: &str = "nvidia.com/gpu.machine";
 /// Whether the node has GPUs, whoever manages them.
 pub const PRESENT: &str = "nvidia.com/gpu.present";
 /// How many GPUs; under strategy `single`, how many slices.
@@ -42,6 +46,12 @@ pub const PAUSED_BY_US: [&str; 3] = [
 /// The value of [`MIG_CONFIG`] on a node that the agent changes. No map has such
 /// an entry, so a MIG manager that comes back fails before it touches a GPU.
 pub const HANDED_TO_AGENT: &str = "slicewright-agent-changes-this-node";
+/// GPU feature discovery: the node's GPUs are virtual ones.
+pub const VGPU_PRESENT: &str = "nvidia.com/vgpu.present";
+/// NFD: the features of the processor; without any, NFD did not look.
+pub const CPUID_PREFIX: &str = "feature.node.kubernetes.io/cpu-cpuid.";
+/// NFD: the processor says that a hypervisor is beneath it.
+pub const HYPERVISOR: &str = "feature.node.kubernetes.io/cpu-cpuid.HYPERVISOR";
 /// Where a driver upgrade is.
 pub const DRIVER_UPGRADE_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
 /// Where the Machine Config Operator is (an annotation).

@@ -1,5 +1,5 @@
 //! The other controllers that work on a node, and the other managers of its devices, in terms that planner
-//! and rollout share. `observe::told` detects them.
+//! and rollout share. `observe::node_labels` detects them.
 
 use std::fmt;
 

@@ -49,7 +49,7 @@ reasons! {
         "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"slicewright-plugin-config\"}}}}'` (with Helm its name is `cluster-policy`). It restarts the device plugin and GPU feature discovery on every GPU node once; pods that run keep their GPUs.";
     SharingRefused: "The GPUs of the node cannot be shared as the policy says; the message says why.",
         "Change the policy, or remove the node from its `nodeSelector`.";
-    SharingUnknown: "GPU feature discovery does not say which GPUs the node has, as for a minute after it started; how they should be shared depends on it.",
+    SharingUnknown: "GPU feature discovery does not say which GPUs the node has, for example in the first minute after it starts; how they should be shared depends on it.",
         "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
     GpusHeld: "A GPU can be switched between one pod and several pods only while no pod holds a GPU of the node. Otherwise a pod with a GPU of its own would have to share it. The number of pods that share a GPU is lowered as soon as the present pods fit the new number.",
         "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
@@ -74,7 +74,7 @@ reasons! {
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
         "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
     AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off or is to be switched off, or NVIDIA's driver does not answer about it.",
-        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode, and MIG manager does: `kubectl label node NODE slicewright.io/give-back=true` gives it the node; take the label away (`slicewright.io/give-back-`) when the node has the planned layout.";
+        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. Only MIG manager can switch MIG mode. Give it the node with `kubectl label node NODE slicewright.io/give-back=true`, and remove the label (`slicewright.io/give-back-`) when the node has the planned layout.";
     HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
         "No action is needed.";
     HandingBack: "No agent changes the node any more: the operator gives it back to MIG manager, with an entry of the map that describes what the GPUs have. No slice changes.",

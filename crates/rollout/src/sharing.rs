@@ -83,7 +83,7 @@ pub struct Shared {
     /// Whether they are another resource, with `.shared` at its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rename: bool,
-    /// Whether a container may ask for one share only.
+    /// Whether a container may request only one seat.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_each: bool,
     /// How many pods share each device of a resource; at least 2.

@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::call::{call, call_with, succeeds, wait_until, wait_while_moving};
 use crate::engine::Engine;
 use crate::fleet::{self, Gpus};
-use crate::machine::Machine;
 use crate::place::{Place, remove};
+use crate::preflight;
 use crate::progress::Progress;
-use crate::{node_image, own_engine, preflight};
+use crate::without_engine::machine::Machine;
+use crate::without_engine::{node_image, own_engine};
 
 /// The cluster's name, as kind and its containers have it.
 pub const NAME: &str = "slicewright";

@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::bail;
 
 use crate::call::{call, succeeds};
-use crate::own_engine;
 use crate::place::Place;
+use crate::without_engine::own_engine;
 
 /// An engine that runs.
 #[derive(Clone, Debug)]

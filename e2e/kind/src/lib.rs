@@ -13,20 +13,15 @@ pub mod engine;
 pub mod fleet;
 pub mod gpus;
 pub mod logs;
-pub mod machine;
-pub mod node_image;
 pub mod operator;
 pub mod place;
 pub mod preflight;
 pub mod programs;
 pub mod progress;
 pub mod stories;
+pub mod without_engine;
 
 mod archive;
-mod control_plane;
-mod own_engine;
-mod parts;
-mod rootfs;
 
 #[cfg(test)]
 mod archive_tests;

@@ -19,7 +19,7 @@ const MENU: &[&str] = &[
     "2g.12gb",
 ];
 /// More who wait say nothing more.
-const CROWD: usize = 24;
+const MOST_PODS: usize = 24;
 /// What goes wrong on a node.
 const FAULTS: &[&str] = &[
     "does-not-stop device-plugin",
@@ -63,7 +63,7 @@ impl Soak {
     }
 
     async fn arrival(&mut self, scene: &Scene) -> anyhow::Result<String> {
-        if self.pods.len() >= CROWD {
+        if self.pods.len() >= MOST_PODS {
             return self.end(scene).await;
         }
         let profile = self.one_of(MENU).unwrap_or("1g.10gb");

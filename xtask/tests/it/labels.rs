@@ -12,7 +12,7 @@ const JUDGED: [&str; 8] =
     ["planner", "rollout", "observe", "reconcile", "replay", "controller", "cli", "multicall"];
 
 /// Who may name a label of a node, and why.
-const MAY: [(&str, &str); 7] = [
+const MAY: [(&str, &str); 10] = [
     ("crates/observe/src", "it is the reader"),
     ("crates/rollout/src/names.rs", "it is where the names are written down"),
     ("crates/rollout/src/release.rs", "it tells a human which label stays"),
@@ -23,14 +23,19 @@ const MAY: [(&str, &str); 7] = [
         "crates/reconcile/src/menu/offers.rs",
         "it writes them into the selectors of hardware profiles, and tells which taints are GPUs'",
     ),
+    ("crates/reconcile/src/admission.rs", "it writes one into the selector of a workload's pods"),
+    ("crates/controller/src/give_back.rs", "it writes the label that gives a node back"),
+    ("crates/rollout/src/outlook/words.rs", "it tells people by which label a node goes back"),
 ];
 
 /// How names of labels and annotations begin that are read or written.
-const PREFIXES: [&str; 4] = [
+const PREFIXES: [&str; 6] = [
     "\"nvidia.com/",
     "\"machineconfiguration.openshift.io/",
     "\"feature.node.kubernetes.io/",
     "\"slicewright.io/cordoned-by",
+    "\"slicewright.io/give-back",
+    "\"kubernetes.io/hostname",
 ];
 
 /// The names that are written down, as `(MIG_CONFIG, nvidia.com/mig.config)`.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent::position::Difference;
 use agent::{
-    Account, Act, Books, BootId, ChangeId, ChangeState, DeviceId, Gate, GateSaid, GpuChange, GpuLayout,
+    Account, Act, Books, BootId, ChangeId, ChangeState, DeviceId, Gate, GateReport, GpuChange, GpuLayout,
     GpuState, GpuUuid, Known, NodeLayout, Outcome, Permit, Place, PodUid, ReportNumber, Slice, SliceName,
     Stage, Why, Wish,
 };
@@ -57,7 +57,7 @@ pub fn account(status: &GpuNodeStatus) -> Result<Option<Account>, Malformed> {
         report: number("status.agent.report", *report)?,
         agent: PodUid(pod_uid.clone()),
         boot: BootId(boot_id.clone()),
-        gate: gate.as_ref().map(|gate| GateSaid {
+        gate: gate.as_ref().map(|gate| GateReport {
             change: ChangeId(gate.change.clone()),
             gate: match gate.state {
                 GateState::Closed => Gate::Closed,

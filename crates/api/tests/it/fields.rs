@@ -112,7 +112,7 @@ fn rows(path: &[String], schema: &Value, examples: bool, page: &mut String) {
         let required = schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
         let default = match (required, field.get("default")) {
             (_, Some(default)) => code(default),
-            (true, None) => "has to be there".to_owned(),
+            (true, None) => "required".to_owned(),
             (false, None) => String::new(),
         };
         let meaning = cell(field["description"].as_str().unwrap_or_default());

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent::books::{MOST_DEVICES_TOLD, MOST_HOLDERS_TOLD};
 use agent::position::Difference;
 use agent::{
-    Account, Act, Books, BootId, ChangeId, ChangeState, Device, DeviceId, Gate, GateSaid, GpuChange,
+    Account, Act, Books, BootId, ChangeId, ChangeState, Device, DeviceId, Gate, GateReport, GpuChange,
     GpuLayout, GpuState, GpuUuid, Known, Listed, NodeLayout, Outcome, Permit, Place, PodUid, Recorded,
     ReportNumber, Slice, SliceName, Stage, Why, Wish,
 };
@@ -77,7 +77,7 @@ fn account(books: &Books, change: Option<ChangeState>) -> Account {
         report: ReportNumber(7),
         agent: PodUid("pod-of-the-agent".to_owned()),
         boot: BootId("boot".to_owned()),
-        gate: Some(GateSaid { change: ChangeId("c1".to_owned()), gate: Gate::Ajar }),
+        gate: Some(GateReport { change: ChangeId("c1".to_owned()), gate: Gate::Ajar }),
         known: Known::new(&layout(), books),
         change,
     }
@@ -184,7 +184,7 @@ fn people_see_who_holds_a_slice_and_what_nobody_explains() {
 
 #[test]
 fn more_than_a_gpu_node_has_room_for_makes_the_books_unreadable_and_not_shorter() {
-    let crowd: Vec<_> = (0..=MOST_HOLDERS_TOLD)
+    let many: Vec<_> = (0..=MOST_HOLDERS_TOLD)
         .map(|n| Recorded {
             pod: PodUid(format!("u-{n:04}")),
             container: "main".to_owned(),
@@ -198,7 +198,7 @@ fn more_than_a_gpu_node_has_room_for_makes_the_books_unreadable_and_not_shorter(
             devices: devices(&[&format!("MIG-{n:04}")]),
         })
         .collect();
-    for book in [crowd, strange] {
+    for book in [many, strange] {
         let told = account(&Books::join(Ok(&[]), Ok(&book)), None);
         assert!(told.known.books.unreadable().is_some());
         assert_eq!(read_back(&told), told);

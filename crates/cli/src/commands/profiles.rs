@@ -61,7 +61,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
     }
     let (snapshot, problems) = args.source.read()?;
     let question = Question::read(&snapshot, problems, args.file.as_deref(), Empty::Refused)?;
-    let (cards, problems) = cards(&question.snapshot.objects, &question.seen, &args.queues);
+    let (cards, problems) = cards(&question.seen, &args.queues);
     for problem in problems.iter().filter(|problem| problem.severity <= Severity::Warning) {
         writeln!(err, "{}: {problem}", problem.severity)?;
     }

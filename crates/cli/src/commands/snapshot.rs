@@ -44,8 +44,9 @@ pub struct Args {
     /// policy of the cluster names keep their names anyway, and so do those of the platform
     #[arg(long, value_name = "NAMESPACE", requires = "redact")]
     keep_namespace: Vec<String>,
-    /// A label of nodes or namespaces that is kept with its values: one that policies to come may
-    /// select by. Those that are selected by now, and those of the platform, are kept anyway
+    /// A label of nodes or namespaces that is kept with its values, for labels by which future
+    /// policies may select. Labels that policies select by now, and those of the platform, are kept
+    /// anyway
     #[arg(long, value_name = "KEY", requires = "redact")]
     keep_label: Vec<String>,
     #[command(flatten)]

@@ -272,7 +272,7 @@ fn everything_that_is_wrong_with_a_policy_is_said_at_once() {
     assert_eq!(status, Status::Data, "{err}");
     for expect in [
         "spec.sharing.rules[0].replicas: ",
-        "spec.sharing.rules[1].model: `T5` is no card that is known",
+        "spec.sharing.rules[1].model: `T5` is not a known card",
         "spec.sharing.rules[2].resource: is `nvidia.com/mig-1g.10gb`, and T4 has no MIG",
         "spec.sharing.rules[2].replicas: ",
     ] {

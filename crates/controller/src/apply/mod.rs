@@ -101,7 +101,7 @@ impl Executor {
     /// Does the actions of a node in order, until one fails. An eviction that
     /// is refused is an answer. Entries of the map are written for all nodes
     /// together, before (see [`map`]).
-    pub async fn act(&self, node: &NodeName, actions: &[Action], done: &mut Done) {
+    pub async fn apply(&self, node: &NodeName, actions: &[Action], done: &mut Done) {
         // Each write moves the version on which the next one was decided.
         let mut version: Option<String> = None;
         for action in actions {

@@ -17,14 +17,14 @@ use crate::clock;
 use crate::store::Source;
 use crate::store::history::Read;
 
-/// How often in a row a round is thought over for what was read. A node that
+/// How often in a row a round is repeated after reading again. A node that
 /// changes under every look is judged by the last one, which is fresh.
 pub(super) const MOST_LOOKS: usize = 3;
 
 /// What came of looking.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// Whether anything is not as it was thought to be.
+    /// Whether anything differs from what the watches showed.
     pub(super) is_news: bool,
     /// Nodes that could not be looked at: nothing is held against them.
     pub(super) unseen: BTreeSet<NodeName>,

@@ -1,4 +1,4 @@
-//! One round: decide, record, write the map, act, publish. Each node is handled
+//! One round: decide, record, write the map, apply, publish. Each node is handled
 //! separately; a failure on one node does not delay the others.
 
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ impl Operator {
         let start = clock::instant();
         let now = self.settings.clock.now();
         let mut failures = 0;
-        let mut reader = 0;
+        let mut looks = 0;
         // Nobody is found to be late or wrong before we have looked for ourselves.
         let (objects, outdated, round, planning) = loop {
             self.batch.begin();
@@ -65,11 +65,11 @@ impl Operator {
             let View { objects, outdated } = self.view();
             let objects = Arc::new(objects);
             let Some((mut round, planning)) = self.plan_round(&objects, now).await else { return };
-            let suspects = if reader < MOST_LOOKS { suspects(&round) } else { Vec::new() };
+            let suspects = if looks < MOST_LOOKS { suspects(&round) } else { Vec::new() };
             if suspects.is_empty() {
                 break (objects, outdated, round, planning);
             }
-            reader += 1;
+            looks += 1;
             let looked = Box::pin(self.look_at(suspects)).await;
             failures += looked.failures;
             if !looked.is_news {
@@ -105,7 +105,7 @@ impl Operator {
         let plugin_mapped = self.write_plugin_map(&round, &mut failures).await;
         failures += self.point(&objects, &round).await;
         let highest_before = self.store.highest(&Source::Pods);
-        let done = self.act(&round, &remembered.stored, mapped, plugin_mapped).await;
+        let done = self.apply(&round, &remembered.stored, mapped, plugin_mapped).await;
         let mut awaited = remembered.awaited;
         for (node, done) in done {
             failures += self.note(node, done, highest_before, &mut awaited);
@@ -190,7 +190,7 @@ impl Operator {
         let instant = clock::instant();
         let (undone, over) = self.undone.look(objects, round, instant);
         if over {
-            // This round was thought over with it.
+            // This round was planned while the status was still contested.
             self.touch();
         }
         let due: Vec<&NodeName> = round
@@ -372,7 +372,7 @@ impl Operator {
     }
 
     /// Does what is due for each node whose progress is stored.
-    async fn act(
+    async fn apply(
         &mut self,
         round: &Round,
         stored: &BTreeSet<NodeName>,
@@ -398,7 +398,7 @@ impl Operator {
             .collect();
         let mut work = Vec::new();
         for (name, actions) in due {
-            work.push(steps::act(self.executor.clone(), name.clone(), actions.to_vec()));
+            work.push(steps::apply(self.executor.clone(), name.clone(), actions.to_vec()));
         }
         let at_once = self.settings.parallel_nodes;
         self.pump(together(at_once, work)).await

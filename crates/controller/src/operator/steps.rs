@@ -47,9 +47,9 @@ pub(super) async fn remember(
 }
 
 /// Does the actions of a node.
-pub(super) async fn act(executor: Executor, node: NodeName, actions: Vec<Action>) -> (NodeName, Done) {
+pub(super) async fn apply(executor: Executor, node: NodeName, actions: Vec<Action>) -> (NodeName, Done) {
     let mut done = Done::default();
-    executor.act(&node, &actions, &mut done).await;
+    executor.apply(&node, &actions, &mut done).await;
     (node, done)
 }
 

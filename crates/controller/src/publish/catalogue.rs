@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use api::condition::reason;
 use reconcile::answers::Kind;
-use reconcile::steps::told;
+use reconcile::steps::event_templates;
 
 use super::news;
 
@@ -45,7 +45,7 @@ pub fn page() -> String {
          The steps of a rollout, in order. Steps that only follow from others have no event; `GpuNode` shows the phase.\n\n\
          | type | reason | action | note |\n|---|---|---|---|\n",
     );
-    for told::EventTemplate { reason, action, warning, note } in told::ALL {
+    for event_templates::EventTemplate { reason, action, warning, note } in event_templates::ALL {
         let _ = writeln!(page, "| {} | `{reason}` | `{action}` | {note} |", loud(warning));
     }
     page.push_str(

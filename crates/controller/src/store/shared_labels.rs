@@ -10,6 +10,7 @@ use api::foreign::{HardwareProfile, Notebook, ResourceFlavor};
 use api::selector::Selector;
 use k8s_openapi::api::core::v1::{Node, NodeSelectorTerm, Pod, PodSpec};
 use observe::objects::Key;
+use observe::read_labels::{MANY, is_read};
 
 use super::{Foreign, Source, Store};
 
@@ -31,44 +32,6 @@ pub(super) struct SharedLabels {
 
 /// So many names are never too many.
 const FEW: usize = 4096;
-
-/// Of these writers there are many labels, and few are read.
-const MANY: [&str; 2] = ["nvidia.com/", "feature.node.kubernetes.io/"];
-
-/// The beginnings of those that are read, or that are another on every node.
-const BEGIN: [&str; 8] = [
-    "nvidia.com/mig.",
-    "nvidia.com/gpu.present",
-    "nvidia.com/gpu.product",
-    "nvidia.com/gpu-driver-upgrade-state",
-    "nvidia.com/device-plugin.config",
-    "nvidia.com/gfd.timestamp",
-    "feature.node.kubernetes.io/pci-",
-    "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION",
-];
-
-/// The labels of operands that are read whatever they say, beside those that an
-/// agent's change pauses where they are `true`; of the others it is read whether
-/// they are parked.
-const DEPLOYS: [&str; 2] = [rollout::names::DEPLOY_MIG_MANAGER, rollout::names::DEPLOY_DRA];
-
-/// Whether a label is read whoever asks for what. Of how devices are shared it
-/// is read that they are.
-fn is_read(key: &str, value: &str) -> bool {
-    if !MANY.iter().any(|prefix| key.starts_with(prefix)) {
-        return true;
-    }
-    if key.starts_with(rollout::names::DEPLOY_PREFIX) {
-        return DEPLOYS.contains(&key)
-            || rollout::names::PAUSED_BY_US.contains(&key)
-            || value.starts_with("paused-");
-    }
-    BEGIN.iter().any(|prefix| key.starts_with(prefix))
-        || key.ends_with(".count")
-        || key.ends_with(rollout::names::REPLICAS) && !matches!(value, "0" | "1")
-        || key.ends_with(rollout::names::SHARED_BY) && value != "none"
-        || key.ends_with(rollout::names::PRODUCTS) && value.ends_with(rollout::names::SHARED_PRODUCT)
-}
 
 impl SharedLabels {
     /// Lays aside what nobody reads of a node.
@@ -235,65 +198,6 @@ mod tests {
         let mut node = Node::default();
         node.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         node
-    }
-
-    /// A name that is added to those that we know by heart is one that is
-    /// read, and has to stay: found in their files, so that none is forgotten.
-    #[test]
-    fn every_label_that_we_know_by_name_stays() {
-        let names = include_str!("../../../rollout/src/names.rs").split('"').skip(1).step_by(2);
-        // A resource, which is no label.
-        let labels: BTreeSet<_> = names
-            .filter(|name| MANY.iter().any(|of| name.strip_prefix(of).is_some_and(|rest| !rest.is_empty())))
-            .filter(|name| !name.ends_with('.') && *name != rollout::names::RESOURCE_GPU)
-            .collect();
-        assert!(labels.contains(rollout::names::DRIVER_UPGRADE_STATE) && labels.len() > 8, "{labels:?}");
-        let gone: Vec<_> = labels.iter().filter(|name| !is_read(name, "x")).collect();
-        assert!(gone.is_empty(), "{gone:?}");
-    }
-
-    /// Whatever the observers read has to stay, by its name or its form.
-    #[test]
-    fn every_label_that_is_read_stays() {
-        use rollout::names;
-        let all = [
-            (names::MIG_CONFIG, "x"),
-            (names::MIG_CONFIG_STATE, "success"),
-            (names::MIG_CONFIG_STATE, "pending"),
-            (names::MIG_STRATEGY, "mixed"),
-            (names::MIG_CAPABLE, "true"),
-            (names::PRODUCT, "x"),
-            (names::PLUGIN_CONFIG, "x"),
-            (names::PRESENT, "true"),
-            (names::COUNT, "2"),
-            (names::DEPLOY_DRA, "true"),
-            (names::DEPLOY_MIG_MANAGER, "true"),
-            (names::DRIVER_UPGRADE_STATE, "upgrade-done"),
-            (names::CORDONED_BY, "slicewright"),
-            ("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG),
-            ("nvidia.com/gpu.deploy.driver", names::PAUSED_FOR_DRIVER),
-            ("nvidia.com/mig-1g.10gb.count", "7"),
-            ("nvidia.com/mig-1g.10gb.replicas", "2"),
-            ("nvidia.com/mig-1g.10gb.sharing-strategy", "mps"),
-            ("nvidia.com/mig-1g.10gb.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED"),
-            ("nvidia.com/gpu.replicas", "10"),
-            ("feature.node.kubernetes.io/pci-10de.present", "true"),
-            ("kubernetes.io/hostname", "a"),
-            ("slicewright.io/pool", "a"),
-            ("pool", "a"),
-        ];
-        let gone: Vec<_> = all.iter().filter(|(key, value)| !is_read(key, value)).collect();
-        assert!(gone.is_empty(), "{gone:?}");
-        for (key, value) in [
-            ("nvidia.com/mig-1g.10gb.engines.ofa", "0"),
-            ("nvidia.com/mig-1g.10gb.replicas", "1"),
-            ("nvidia.com/mig-1g.10gb.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
-            ("nvidia.com/gpu.deploy.gpu-feature-discovery", "true"),
-            ("nvidia.com/gpu.deploy.gpu-feature-discovery", "false"),
-            ("feature.node.kubernetes.io/cpu-cpuid.AVX512F", "true"),
-        ] {
-            assert!(!is_read(key, value), "{key}={value}");
-        }
     }
 
     #[test]

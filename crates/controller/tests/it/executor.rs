@@ -130,9 +130,9 @@ async fn site(at_first: AtFirstWrite) -> Site {
 }
 
 impl Site {
-    async fn act(&self, actions: &[Action]) -> (Done, Vec<String>) {
+    async fn apply(&self, actions: &[Action]) -> (Done, Vec<String>) {
         let mut done = Done::default();
-        self.executor.act(&NodeName("a1".to_owned()), actions, &mut done).await;
+        self.executor.apply(&NodeName("a1".to_owned()), actions, &mut done).await;
         let asked = std::mem::take(&mut *self.api.asked.lock().unwrap());
         (done, asked)
     }
@@ -179,7 +179,7 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
     let site = site(AtFirstWrite::Nothing).await;
     for (name, action) in writes() {
         *site.api.holder.lock().unwrap() = "me";
-        let (done, asked) = site.act(std::slice::from_ref(&action)).await;
+        let (done, asked) = site.apply(std::slice::from_ref(&action)).await;
         assert!(done.stopped.is_none(), "{name}: {:?}", done.stopped);
         let questions = asked.iter().filter(|line| *line == "whose is it").count();
         assert_eq!(questions, usize::from(action.is_disruptive()), "{name}: {asked:?}");
@@ -189,7 +189,7 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
         *site.api.holder.lock().unwrap() = "thief";
         assert!(site.executor.claim.holds());
         if action.is_disruptive() {
-            let (done, asked) = site.act(&[action]).await;
+            let (done, asked) = site.apply(&[action]).await;
             assert!(matches!(done.stopped, Some(ActionError::Lost { source: Lost::Gone, .. })), "{name}");
             assert_eq!(asked, ["whose is it"], "{name}");
         }
@@ -213,7 +213,7 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
 #[tokio::test]
 async fn a_node_is_held_for_its_agent_in_one_write_on_the_version_that_was_decided_on() {
     let site = site(AtFirstWrite::Nothing).await;
-    let (done, asked) = site.act(&[writes()["HoldForAgent"].clone()]).await;
+    let (done, asked) = site.apply(&[writes()["HoldForAgent"].clone()]).await;
     assert!(done.stopped.is_none(), "{:?}", done.stopped);
     assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
     let body = site.api.bodies.lock().unwrap().pop().unwrap();
@@ -229,7 +229,7 @@ async fn a_node_is_held_for_its_agent_in_one_write_on_the_version_that_was_decid
 #[tokio::test]
 async fn a_lease_that_is_lost_ends_the_work_between_two_actions() {
     let site = site(AtFirstWrite::LeaseIsTaken).await;
-    let (done, asked) = site.act(&[evict("a"), evict("b"), evict("c")]).await;
+    let (done, asked) = site.apply(&[evict("a"), evict("b"), evict("c")]).await;
     assert!(matches!(done.stopped, Some(ActionError::Lost { source: Lost::Gone, .. })), "{:?}", done.stopped);
     let evicted = "POST namespaces/team/pods/a/eviction";
     assert_eq!(asked, ["whose is it", evicted, "whose is it"]);
@@ -240,7 +240,7 @@ async fn a_lease_that_is_lost_ends_the_work_between_two_actions() {
 async fn an_operator_that_is_told_to_stop_ends_the_action_that_it_is_at_and_begins_no_other() {
     let site = site(AtFirstWrite::StopIsSaid).await;
     assert!(site.executor.may_write());
-    let (done, asked) = site.act(&[Action::Cordon { if_version: if_version() }, Action::ListPods]).await;
+    let (done, asked) = site.apply(&[Action::Cordon { if_version: if_version() }, Action::ListPods]).await;
     assert!(matches!(done.stopped, Some(ActionError::Stopping { action: "ListPods" })), "{:?}", done.stopped);
     assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
     assert_eq!(done.awaited.len(), 1, "it heard that it was done");
@@ -254,7 +254,7 @@ async fn of_a_node_that_is_written_twice_the_last_version_is_awaited() {
     let site = site(AtFirstWrite::Nothing).await;
     let all = writes();
     let actions = ["Cordon", "Evict", "SetConfigLabel"].map(|name| all[name].clone());
-    let (done, _) = site.act(&actions).await;
+    let (done, _) = site.apply(&actions).await;
     assert!(done.stopped.is_none(), "{:?}", done.stopped);
     let awaited: Vec<String> = done.awaited.iter().map(ToString::to_string).collect();
     assert_eq!(awaited, ["pod team/train going", "nodes /a1 at version 8"]);
@@ -263,11 +263,11 @@ async fn of_a_node_that_is_written_twice_the_last_version_is_awaited() {
 #[tokio::test]
 async fn the_first_that_fails_is_the_last_and_an_eviction_that_is_refused_is_an_answer() {
     let conflict = site(AtFirstWrite::Refused(409)).await;
-    let (done, asked) = conflict.act(&[Action::Cordon { if_version: if_version() }, evict("a")]).await;
+    let (done, asked) = conflict.apply(&[Action::Cordon { if_version: if_version() }, evict("a")]).await;
     assert!(matches!(done.stopped, Some(ActionError::Call { action: "Cordon", .. })), "{:?}", done.stopped);
     assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
     let budget = site(AtFirstWrite::Refused(429)).await;
-    let (done, asked) = budget.act(&[evict("a"), evict("b")]).await;
+    let (done, asked) = budget.apply(&[evict("a"), evict("b")]).await;
     assert!(done.stopped.is_none(), "{:?}", done.stopped);
     let refused: Vec<_> = done.refusals.iter().map(|refusal| refusal.pod.name.as_str()).collect();
     assert_eq!(refused, ["a"]);
@@ -280,7 +280,7 @@ async fn nothing_is_done_on_what_was_read_before_the_data_went_back() {
     site.executor.went_back.cancel();
     assert!(!site.executor.may_write());
     for (name, action) in writes() {
-        let (done, asked) = site.act(&[action]).await;
+        let (done, asked) = site.apply(&[action]).await;
         assert!(matches!(done.stopped, Some(ActionError::WentBack { .. })), "{name}: {:?}", done.stopped);
         assert_eq!(asked, Vec::<String>::new(), "{name}");
     }

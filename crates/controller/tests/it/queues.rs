@@ -115,7 +115,7 @@ fn a_label_that_only_a_flavor_names_is_shown_on_the_nodes() {
     let mut store = store();
     store.expect(Source::Nodes);
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "a1", "resourceVersion": "1", "labels": {
-        "nvidia.com/gpu.present": "true", "nvidia.com/gpu.family": "ampere", "nvidia.com/gpu.machine": "dgx"}}}))
+        "nvidia.com/gpu.present": "true", "nvidia.com/gpu.family": "ampere", "nvidia.com/gpu.mode": "compute"}}}))
     .unwrap();
     store.take(&Source::Nodes, Change::Put(Item::node(node)));
     let shown = |store: &Store| -> Vec<String> {

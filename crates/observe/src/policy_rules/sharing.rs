@@ -77,7 +77,7 @@ impl Check<'_> {
                 .map_or_else(|| ".".to_owned(), |right| format!("; did you mean `{right}`?"));
             self.error(
                 format!("{field}.model"),
-                format!("`{text}` is no card that is known{meant} There are: {}", ids.join(", ")),
+                format!("`{text}` is not a known card{meant} There are: {}", ids.join(", ")),
             );
         }
         let card = card.flatten();

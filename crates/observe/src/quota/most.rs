@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mig::{Geometry, Layout, ProfileName};
+use mig::{Geometry, GpuResource, Layout, ProfileName};
 use planner::assign;
 use planner::inventory::{Gpu, Hold, Inventory, Node};
 use planner::names::{NodeName, PolicyName};
@@ -17,9 +17,6 @@ use crate::objects::Objects;
 use crate::pods::amount;
 
 type Slices = BTreeMap<ProfileName, u64>;
-
-/// The resource of a GPU with MIG off.
-const WHOLE_GPU: &str = "nvidia.com/gpu";
 
 /// The most that each node could have.
 pub(super) struct Most<'a> {
@@ -93,7 +90,7 @@ impl<'a> Most<'a> {
             let whole_of = |name: &str| self.by_node.get(&NodeName(name.to_owned()))?.whole;
             for (name, node) in selected {
                 offered.most += match whole_of(name) {
-                    Some(whole) if resource == WHOLE_GPU => whole,
+                    Some(whole) if resource == GpuResource::GPU => whole,
                     // Whole GPUs and shared devices are what the node says that it has.
                     _ => says(node, resource),
                 };

@@ -15,6 +15,7 @@ use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
 use super::{Asked, Counted, HIGHEST_PRIORITY};
+use crate::names;
 use crate::objects::{Key, Objects, title};
 use crate::owners;
 use crate::pods::{self, Life};
@@ -24,8 +25,6 @@ use crate::problem::Problem;
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
 /// The label by which a pod names its workload, where pods are queued as a group.
 pub const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
-/// The label that tells nodes apart, by which a workload is kept to one.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A workload that waits for checks of ours, or has passed them and has pods
 /// without a node.
@@ -145,7 +144,7 @@ impl<'a> Queues<'a> {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
             let spec = self.as_it_will_run(workload, set, checks);
             queued.is_kept_to_a_node =
-                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(HOSTNAME));
+                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME));
             queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
             let mut asked =
                 Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));

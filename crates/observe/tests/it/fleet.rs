@@ -462,3 +462,29 @@ fn a_map_that_names_indices_says_which_gpus_there_are() {
     let seen = see(&[map, station, remembered]);
     assert_eq!(node_of(&seen, "station").hold, None);
 }
+
+/// Its labels give a number of GPUs, and the display card has an index between theirs: nothing is planned for indices
+/// that nobody has named, and the two nodes beside it are planned for.
+#[test]
+fn a_station_whose_indices_nobody_names_is_left_alone_with_what_would_help() {
+    let mut station = node("station");
+    station["metadata"]["labels"]["nvidia.com/gpu.count"] = "4".into();
+    station["metadata"]["labels"]["nvidia.com/gpu.machine"] =
+        "NVIDIA-DGX-Station-A100-920-23487-2531-000".into();
+    station["status"]["allocatable"]["nvidia.com/gpu"] = "4".into();
+    let seen = see(&[station.clone(), node("n1"), node("n2")]);
+    let Some(Hold::NotEstablished { why }) = &node_of(&seen, "station").hold else { panic!("{seen:?}") };
+    assert!(why.contains("display card") && why.contains("`devices: [0, 1, 3, 4]`"), "{why}");
+    assert_eq!((&node_of(&seen, "n1").hold, &node_of(&seen, "n2").hold), (&None, &None));
+    // An entry names them, on a station where MIG is still off.
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "default-mig-parted-config", "namespace": "nvidia-gpu-operator"},
+        "data": {"config.yaml": "version: v1\nmig-configs:\n  station-off:\n    - {devices: [0, 1, 3, 4], mig-enabled: false}\n"},
+    });
+    station["metadata"]["labels"]["nvidia.com/mig.config"] = "station-off".into();
+    let seen = see(&[map, station]);
+    let found = node_of(&seen, "station");
+    assert_eq!(found.hold, None);
+    assert_eq!(found.gpus.keys().map(|index| index.0).collect::<Vec<_>>(), [0, 1, 3, 4]);
+}

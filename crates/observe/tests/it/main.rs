@@ -11,6 +11,7 @@ mod owners;
 mod places;
 mod quantities;
 mod quota;
+mod read_labels;
 mod redaction;
 mod requests;
 mod seats;

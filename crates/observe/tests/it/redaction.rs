@@ -204,7 +204,7 @@ fn world(asks: &[Ask], holders: &[Ask]) -> Objects {
     objects(all)
 }
 
-fn thought(objects: &Objects) -> (ClusterView, Decision) {
+fn planned(objects: &Objects) -> (ClusterView, Decision) {
     let seen = observe(objects, Catalog::builtin(), &Settings::default(), now());
     let decision = decide(&seen.inventory, &seen.requests, &seen.policies);
     (seen, decision)
@@ -289,7 +289,7 @@ proptest! {
         }
         let read = read(&text);
         prop_assert_eq!(&read.provenance, &provenance);
-        let ((before, plan), (after, hidden)) = (thought(&world), thought(&read.objects));
+        let ((before, plan), (after, hidden)) = (planned(&world), planned(&read.objects));
         prop_assert_eq!(asked(&before.requests, Some(&names)), asked(&after.requests, None));
         prop_assert_eq!(renamed(&plan.plan, &names), hidden.plan.clone());
         let outcomes = |decision: &Decision| {
@@ -303,7 +303,7 @@ proptest! {
     fn a_fleet_that_is_written_and_read_is_planned_as_it_was(asks in asks(), holders in asks()) {
         let world = world(&asks, &holders);
         let read = read(&written(&world, Provenance::default())).objects;
-        let ((before, plan), (after, again)) = (thought(&world), thought(&read));
+        let ((before, plan), (after, again)) = (planned(&world), planned(&read));
         prop_assert_eq!(before.requests, after.requests);
         prop_assert_eq!(before.inventory, after.inventory);
         prop_assert_eq!(before.problems, after.problems);
@@ -363,7 +363,7 @@ fn what_waits_in_a_queue_is_recorded_without_names_and_is_the_same_request() {
     for secret in ["quagga", "dugong", "gnu", "5d8f"] {
         assert!(!text.contains(secret), "{secret} is left: {text}");
     }
-    let ((before, plan), (after, hidden)) = (thought(&world), thought(&read(&text).objects));
+    let ((before, plan), (after, hidden)) = (planned(&world), planned(&read(&text).objects));
     assert_eq!(before.requests.len(), 2, "{:?}", before.problems);
     assert_eq!(asked(&before.requests, Some(&names)), asked(&after.requests, None));
     let served = |decision: &Decision| {
@@ -392,7 +392,7 @@ fn who_holds_a_slice_and_is_idle_is_recorded_without_a_name_whatever_stands_wher
         assert!(!text.contains(secret), "{secret} is left: {text}");
     }
     let since = |objects: &Objects| {
-        let (seen, _) = thought(objects);
+        let (seen, _) = planned(objects);
         seen.idle.holders.iter().map(|holder| (holder.node.0.clone(), holder.since)).collect::<Vec<_>>()
     };
     let hidden = since(&read(&text).objects);

@@ -196,7 +196,7 @@ fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
     refused(
         "{type: TimeSlicing, rules: [{model: T5, resource: nvidia.com/gpu, replicas: 2}]}",
         "None",
-        "rules[0].model: `T5` is no card that is known; did you mean `T4`?",
+        "rules[0].model: `T5` is not a known card; did you mean `T4`?",
     );
     refused(
         "{type: TimeSlicing, rules: [{model: T4, resource: nvidia.com/gpu, replicas: 2}, {model: Tesla T4, resource: nvidia.com/gpu, replicas: 4}]}",
@@ -323,7 +323,7 @@ fn mps_is_refused_while_the_strategy_is_mixed_for_all_nodes_and_for_cards_that_s
         "v1",
         "a V100-16GB serves 16: write a rule `{model: V100-16GB, resource: nvidia.com/gpu, replicas: 16}` before it",
     );
-    refused_there(&by_node, "a1", "a GPU of it is cut into slices, and its policy cuts none");
+    refused_there(&by_node, "a1", "one of its GPUs is partitioned, but its policy partitions no GPU");
 }
 
 #[test]

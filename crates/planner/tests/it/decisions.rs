@@ -182,6 +182,7 @@ fn only_gpus_that_can_have_the_slice_are_named_as_not_provably_idle() {
     let ask = [request("ada").asks("7g.80gb", 1).build()];
     let (why, _) = unserved(&plan(&inventory, &ask, &[policy("p").build()]), "ada");
     let Why::IdlenessNotProvable { gpus } = why else { panic!("{why:?}") };
+    assert!(!gpus.is_empty(), "which GPUs these are is what somebody can look at");
     let nodes: Vec<String> = gpus.iter().map(|gpu| gpu.node.to_string()).collect();
     assert_eq!(nodes, ["big", "big"], "an A30 has no 7g.80gb");
 }
@@ -426,7 +427,10 @@ fn requests_that_nothing_can_serve_are_told_why() {
     let (why, help) = unserved(&decision, "wrong");
     assert_eq!(why, Why::NoSuchProfile { profile: profile("1g.10gb") });
     assert!(matches!(&help[0], Help::ChangeRequest { advice } if advice.contains("nvidia.com/mig-1g.6gb")));
-    assert_eq!(unserved(&decision, "far").0, Why::NoEligibleNode);
+    let advice =
+        "change its node selector, affinity or tolerations: the first node has no label zone (wanted: moon)";
+    let help = vec![Help::ChangeRequest { advice: advice.to_owned() }];
+    assert_eq!(unserved(&decision, "far"), (Why::NoEligibleNode, help));
     assert_eq!(
         unserved(&decision, "huge").0,
         Why::TooLarge { most: 4, profile: Offered::Slice(profile("1g.6gb")) }

@@ -217,7 +217,8 @@ fn the_single_form_of_a_label_gets_advice() {
     may_not(
         labelled().single_strategy(),
         small(),
-        "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource",
+        "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource; \
+         ask for `nvidia.com/gpu`, which is a slice there",
     );
     // What strategy `single` wrote onto `gpu.*` is gone under `mixed`.
     may_not(

@@ -73,7 +73,10 @@ fn a_larger_request_that_comes_later_does_not_take_what_was_promised() {
     assert_eq!(gpus[0].0.to_string(), "n1/gpu7");
     assert_eq!(answer(&with, "bob").policy, Some("p".into()));
     let Outcome::Unserved { why, help } = &answer(&with, "carol").outcome else { panic!("{with:?}") };
-    assert_eq!(why.to_string(), "every slice that could serve it is in use, or goes to requests before it");
+    assert_eq!(
+        why.to_string(),
+        "every slice that could serve it is in use, or is planned for requests that come first"
+    );
     let expected = [Help::MoreGpus { count: 1, model: "A100-80GB".to_owned() }];
     assert!(matches!(&help[0], Help::PodEnds { pod, .. } if pod.name == "holder"), "{help:?}");
     assert_eq!(help[1..2], expected);

@@ -215,7 +215,7 @@ fn four_notebooks_sit_on_one_card_and_the_fifth_is_told_who_has_the_seats() {
     let told = decide(&cards(card(4)), &[asks(1)], &policies);
     assert_eq!(
         answer(&told, "nb-1").to_string(),
-        "not served: every nvidia.com/gpu.shared that it could have is held, or goes to requests before it: \
+        "not served: every nvidia.com/gpu.shared that it could have is held, or is planned for requests that come first: \
          4 of 4 seats of node t4-1 are held by lab/lab-0, lab/lab-1, lab/lab-2, lab/lab-3, \
          16 of 16 seats of node t4-2 are held by lab/two-0, lab/two-1, lab/two-10, lab/two-11, lab/two-12 and 11 more, \
          16 of 16 seats of node t4-3 are held by lab/three-0, lab/three-1, lab/three-10, lab/three-11, lab/three-12 and 11 more. \
@@ -256,7 +256,7 @@ fn a_whole_card_is_a_seat_for_one_and_who_waits_for_it_is_not_told_of_mig() {
         decide(&inventory, &[request("bench").asks_whole_gpus(1).build()], &[policy("lab").build()]);
     assert_eq!(
         answer(&decision, "bench").to_string(),
-        "not served: every nvidia.com/gpu that it could have is held, or goes to requests before it: \
+        "not served: every nvidia.com/gpu that it could have is held, or is planned for requests that come first: \
          2 of 2 GPUs of node v100-1 are held by lab/train-0, lab/train-1. \
          What would help: pod lab/train-0 ends (or moves): it holds nvidia.com/gpu of node v100-1; \
          or at most 1 more V100, which would serve everybody who waits for nvidia.com/gpu at its priority and above"
@@ -290,7 +290,7 @@ fn seats_under_another_name_and_of_several_kinds_are_told() {
     );
     let without = decide(&fleet().build(), &[request("x").asks_gpu_seats(1).build()], &[]);
     assert!(
-        answer(&without, "x").to_string().contains("none shares such GPUs"),
+        answer(&without, "x").to_string().contains("none of them shares GPUs in this way"),
         "{:?}",
         answer(&without, "x")
     );
@@ -322,7 +322,7 @@ fn who_asks_for_slices_where_no_gpu_is_ever_cut_is_told_so_and_what_to_ask_for_t
     let told = |name: &str| answer(&decision, name).to_string();
     assert_eq!(
         told("slice"),
-        "not served: it asks for slices (1g.5gb), and no GPU of the nodes that it may use is ever cut: \
+        "not served: it asks for slices (1g.5gb), and the GPUs of the nodes that it may use are never partitioned: \
          a1 (A100-40GB), a2 (A100-40GB). What would help: ask for nvidia.com/gpu.shared instead, if it may share \
          the GPU with others"
     );
@@ -332,7 +332,7 @@ fn who_asks_for_slices_where_no_gpu_is_ever_cut_is_told_so_and_what_to_ask_for_t
     let t4s = fleet().seating("t1", seating("T4", 8).held_by("lab-0", 8)).build();
     let told = decide(&t4s, &[request("x").asks("1g.5gb", 1).build()], &policies);
     let told = answer(&told, "x").to_string();
-    assert!(told.contains("is ever cut: t1 (T4)"), "{told}");
+    assert!(told.contains("are never partitioned: t1 (T4)"), "{told}");
     assert!(told.contains("ask for nvidia.com/gpu instead, a GPU for itself"), "{told}");
 }
 

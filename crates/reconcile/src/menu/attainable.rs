@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use mig::ProfileName;
 use mig::name::Attribute;
+use observe::host::Host;
 use observe::menu::allows;
-use observe::{ClusterView, NodeView, Objects};
+use observe::{ClusterView, NodeView};
 use planner::inventory::{Gpu, Hold, Node, Seating};
 use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
@@ -31,7 +32,6 @@ pub(super) struct Attainable {
 
 /// What a node can offer by its policy; `None` if that is nothing.
 pub(super) fn attainable(
-    objects: &Objects,
     view: &ClusterView,
     name: &NodeName,
     policy: &Policy,
@@ -39,7 +39,7 @@ pub(super) fn attainable(
 ) -> Option<Attainable> {
     let node = view.inventory.nodes.get(name)?;
     let seen = view.nodes.get(name);
-    let host = Host::read(objects, name)?;
+    let host = Machine::read(view.hosts.get(name)?)?;
     // A node that a policy leaves uncut, as seats.
     let uncut = view.inventory.seating.get(name).zip(seen);
     let found = match uncut.filter(|(_, seen)| seen.shared.as_ref().is_some_and(|shared| shared.never_cut)) {
@@ -81,7 +81,7 @@ impl Future {
 }
 
 /// A node whose GPUs are not cut: what each of them is to pods, once its policy is carried out.
-fn of_uncut(seating: &Seating, seen: &NodeView, product: &str, host: &Host) -> Option<Attainable> {
+fn of_uncut(seating: &Seating, seen: &NodeView, product: &str, host: &Machine) -> Option<Attainable> {
     let to_be = match Future::read(seating.node.hold.as_ref()) {
         Future::Gone => return None,
         Future::Stays => seen.shared_as(),
@@ -122,7 +122,13 @@ fn seat(replicas: u32, by: Method) -> Option<Seat> {
 }
 
 /// A node whose GPUs are cut, or may be: its slices, and the GPUs that its policy leaves or makes whole.
-fn of_cut(node: &Node, seen: Option<&NodeView>, policy: &Policy, product: &str, host: &Host) -> Attainable {
+fn of_cut(
+    node: &Node,
+    seen: Option<&NodeView>,
+    policy: &Policy,
+    product: &str,
+    host: &Machine,
+) -> Attainable {
     let mut found = Attainable { product: product.to_owned(), offers: BTreeMap::new() };
     if node.single_strategy {
         return found;
@@ -184,16 +190,14 @@ fn may_be_whole(policy: &Policy, index: GpuIndex, gpu: &Gpu) -> bool {
 }
 
 /// The CPU and memory of a node.
-struct Host {
+struct Machine {
     cpu_milli: i128,
     memory_bytes: i128,
 }
 
-impl Host {
-    fn read(objects: &Objects, name: &NodeName) -> Option<Self> {
-        let allocatable = objects.nodes.get(&name.0)?.status.as_ref()?.allocatable.as_ref()?;
-        let amount = |resource: &str| observe::pods::amount(resource, allocatable.get(resource)?);
-        Some(Self { cpu_milli: amount("cpu")?, memory_bytes: amount("memory")? })
+impl Machine {
+    fn read(host: &Host) -> Option<Self> {
+        Some(Self { cpu_milli: host.cpu_milli?, memory_bytes: host.memory_bytes? })
     }
 
     /// So many of all parts of nine tenths of it, since other pods of the node need some; a seat of that, its part.

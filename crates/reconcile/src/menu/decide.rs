@@ -18,8 +18,8 @@ use crate::planned_round::PlannedRound;
 /// Everything that should be offered, whatever is there: for whoever keeps the
 /// profiles in Git.
 #[must_use]
-pub fn cards(objects: &Objects, view: &ClusterView, queues: &[String]) -> (Vec<Card>, Vec<Problem>) {
-    let Offers { wanted, problems, .. } = offers(objects, view, queues, &BTreeMap::new());
+pub fn cards(view: &ClusterView, queues: &[String]) -> (Vec<Card>, Vec<Problem>) {
+    let Offers { wanted, problems, .. } = offers(view, queues, &BTreeMap::new());
     (wanted, problems)
 }
 
@@ -38,8 +38,7 @@ pub(crate) fn menu(input: &Input<'_>, planned: &PlannedRound) -> MenuRound {
     for profile in there.values().filter(|profile| is_untouched(profile) && !profile.is_disabled()) {
         offered.entry(profile.annotation(OFFERS).unwrap_or_default()).or_default().push(profile);
     }
-    let Offers { wanted, frozen, problems } =
-        offers(input.objects, &planned.view, &settings.queues, &offered);
+    let Offers { wanted, frozen, problems } = offers(&planned.view, &settings.queues, &offered);
     let wanted: BTreeMap<String, Card> = wanted.into_iter().map(|card| (card.name(), card)).collect();
     let named = named(input.objects);
     let mut menu = Menu {

@@ -6,20 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::HardwareProfile;
 use k8s_openapi::api::core::v1::Toleration;
+use observe::ClusterView;
 use observe::problem::{Problem, Severity};
-use observe::{ClusterView, Objects};
 use planner::demand::Operator;
 use planner::inventory::Taint;
 use planner::names::NodeName;
 use planner::policy::{Mode, Policy};
 use planner::report::Offered;
+use rollout::names::PRODUCT;
 
 use super::attainable::{Offer, attainable};
 use super::card::{Card, Place, Seat, Share};
 
-/// GFD's label with the product. Under strategy `mixed` no change of a layout
-/// changes it.
-const PRODUCT: &str = "nvidia.com/gpu.product";
 /// Taints with this prefix say that a node has GPUs; whoever asks for one
 /// tolerates them.
 const OF_GPUS: &str = "nvidia.com/";
@@ -46,7 +44,6 @@ struct Group {
 /// What should be offered now. `published` are our own profiles that are
 /// enabled, by what they offer: one whose CPU and memory still fit is kept.
 pub(super) fn offers(
-    objects: &Objects,
     view: &ClusterView,
     queues: &[String],
     published: &BTreeMap<&str, Vec<&HardwareProfile>>,
@@ -67,7 +64,7 @@ pub(super) fn offers(
             kept_away.insert(&policy.name.0, (name, taint));
             continue;
         }
-        let Some(found) = attainable(objects, view, name, policy, product) else { continue };
+        let Some(found) = attainable(view, name, policy, product) else { continue };
         let group = groups.entry((&policy.name.0, found.product)).or_default();
         let taints = node.taints.iter().filter(|taint| taint.key.starts_with(OF_GPUS));
         group.tolerations.extend(taints.map(|taint| (taint.key.clone(), taint.effect.clone())));

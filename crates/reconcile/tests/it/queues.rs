@@ -223,7 +223,7 @@ fn a_promise_holds_until_the_pods_have_nodes_and_is_taken_back_when_its_node_is_
     std::mem::swap(&mut lost, &mut cluster.objects);
     let answer = one(&cluster);
     assert_eq!((answer.state, answer.retry_after), (CheckState::Retry, Some(30)));
-    assert!(answer.message.starts_with("the slices that were ready for it are lost"), "{}", answer.message);
+    assert!(answer.message.starts_with("its slices were lost"), "{}", answer.message);
     // With the node, once both run: nothing, whatever becomes of it.
     std::mem::swap(&mut lost, &mut cluster.objects);
     cluster.add_pod(pod_of("job", 1, SMALL, Some("n1")));

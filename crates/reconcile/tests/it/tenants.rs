@@ -95,6 +95,16 @@ fn a_pod_that_the_kubelet_has_started_holds_what_it_asks_for_whatever_we_think_o
     assert_eq!(why, "its pods hold 57 1g.10gb slice(s), but it has only 56");
 }
 
+/// Moments that a tenant can write where somebody was last active.
+const TIMES: [&str; 6] = [
+    "",
+    "yesterday",
+    "-009999-01-02T00:00:00Z",
+    "9999-12-30T22:00:00Z",
+    "99999-01-01T00:00:00Z",
+    "2026-02-30T25:61:61+99:99",
+];
+
 /// Every number that a tenant can write, at every place.
 #[test]
 fn no_number_that_a_tenant_writes_is_counted_out() {
@@ -176,6 +186,19 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
                 "spec": {"template": {"spec": {"priority": i32::MAX, "containers": [{"name": "lab"}]}}},
             }),
         );
+        for (n, when) in TIMES.into_iter().enumerate() {
+            let annotations = json!({"notebooks.kubeflow.org/last-activity": when,
+                "opendatahub.io/hardware-profile-name": "large"});
+            add(
+                "kubeflow.org/v1",
+                "Notebook",
+                json!({
+                    "metadata": {"namespace": "team", "name": format!("used-{n}"), "annotations": annotations},
+                    "spec": {"template": {"spec": {"containers": [{"name": "lab",
+                        "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}},
+                }),
+            );
+        }
         add(
             "kueue.x-k8s.io/v1beta1",
             "AdmissionCheck",

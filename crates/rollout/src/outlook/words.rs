@@ -124,9 +124,9 @@ impl fmt::Display for WaitsFor {
             Self::PluginMapMount => {
                 f.write_str("the kubelet to deliver the configuration to the device plugin")
             }
-            Self::SharingProof(Unproven::Stability) => {
-                f.write_str("the GPUs to be usable (everything is there, and is watched for a moment)")
-            }
+            Self::SharingProof(Unproven::Stability) => f.write_str(
+                "the GPUs to be usable (all are offered; the operator waits until this is stable)",
+            ),
             Self::SharingProof(missing) => write!(f, "the GPUs to be usable ({missing})"),
             Self::Cordon => f.write_str("the cordon to be noticed"),
             Self::PodList => f.write_str("a consistent list of the node's pods"),

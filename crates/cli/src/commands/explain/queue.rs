@@ -253,7 +253,7 @@ impl Answer<'_> {
             writeln!(out, "  quota: {drift}")?;
         }
         if waiting.is_empty() {
-            writeln!(out, "  nobody waits in it who asks for a GPU or a slice")?;
+            writeln!(out, "  no workload in it requests a GPU or a slice")?;
         }
         for Waits { key: (namespace, name), why, requests } in waiting.iter().take(MOST_SHOWN) {
             writeln!(out, "  {namespace}/{name} waits: {why}")?;

@@ -1,4 +1,4 @@
-//! The inverse of a basis, from nothing: half of all planning was here once, since a search changes to
+//! The inverse of a basis, from nothing: it once took half of the planning time, since a search changes to
 //! another basis after every two pivots.
 
 use super::Simplex;

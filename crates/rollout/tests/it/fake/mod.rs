@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use observe::told;
+use observe::node_labels;
 use planner::names::{GpuIndex, PodRef};
 use planner::policy::Drain;
 use slicewright_rollout::names;
@@ -496,10 +496,10 @@ impl World {
         allocatable.insert(NIC.to_owned(), 8);
         Observed {
             resource_version: self.version.to_string(),
-            operands: told::operands(&self.labels),
-            is_marked: told::is_marked(&self.labels),
-            work: told::work(&self.labels, &self.annotations),
-            manager: told::manager(self.gpu_cluster, &self.labels, self.allocatable.keys()),
+            operands: node_labels::operands(&self.labels),
+            is_marked: node_labels::is_marked(&self.labels),
+            work: node_labels::work(&self.labels, &self.annotations),
+            manager: node_labels::manager(self.gpu_cluster, &self.labels, self.allocatable.keys()),
             unschedulable: self.unschedulable,
             cordon_owner: self.cordon_owner.clone(),
             ready: self.ready,

@@ -9,12 +9,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
 
+use super::parts::Parts;
+use super::{control_plane, rootfs};
+use crate::archive;
 use crate::call::call;
 use crate::engine::Engine;
-use crate::parts::Parts;
 use crate::place::{Place, remove};
+use crate::preflight;
 use crate::progress::Progress;
-use crate::{archive, control_plane, preflight, rootfs};
 
 /// kind's own image for it.
 const STOCK: &str = "kindest/node:v1.36.3";
@@ -91,7 +93,7 @@ fn key(parts: &Parts) -> anyhow::Result<String> {
         include_str!("parts.rs"),
         include_str!("control_plane.rs"),
         include_str!("rootfs.rs"),
-        include_str!("archive.rs"),
+        include_str!("../archive.rs"),
         std::env::consts::ARCH,
     ] {
         hash.update(recipe);

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
+use super::machine::Machine;
 use crate::call::{call, succeeds, wait_until};
-use crate::machine::Machine;
 use crate::place::{Place, remove};
 
 /// The network namespace. One for the machine: its addresses are in there.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
+use super::parts::{KUBERNETES, Parts};
 use crate::call::{call, call_with, succeeds, wait_until};
-use crate::parts::{KUBERNETES, Parts};
 use crate::place::remove;
 
 /// The Debian of the nodes: the last whose systemd runs on cgroup v1 too.

@@ -77,8 +77,15 @@ pub fn sharing(labels: &Labels) -> Option<Sharing> {
             && value.parse::<u32>().is_ok_and(|n| n > 1)
     };
     let (key, replicas) = labels.iter().find(is_shared)?;
-    let by = labels.get(&format!("{}.sharing-strategy", key.trim_end_matches(names::REPLICAS)));
-    Some(Sharing { label: format!("{key}={replicas}"), by: by.cloned() })
+    let by = labels.get(&format!("{}{}", key.trim_end_matches(names::REPLICAS), names::SHARED_BY));
+    let by = by.filter(|by| *by != "none").cloned();
+    Some(Sharing { label: format!("{key}={replicas}"), by })
+}
+
+/// Whether somebody wants the node back from its agent.
+#[must_use]
+pub fn is_wanted_back(labels: &Labels) -> bool {
+    value(labels, names::GIVE_BACK) == names::GIVE_BACK_NOW
 }
 
 /// Whether the mark of our cordon is on a node.

@@ -1,10 +1,10 @@
 //! The images of the control plane, each from one static program.
 
+use super::parts::{COREDNS, ETCD, KUBERNETES, PAUSE, Parts};
+use super::rootfs;
 use crate::archive;
 use crate::call::call;
-use crate::parts::{COREDNS, ETCD, KUBERNETES, PAUSE, Parts};
 use crate::place::remove;
-use crate::rootfs;
 use anyhow::Context;
 use std::fs;
 use std::path::Path;
