@@ -1,5 +1,5 @@
 //! Every legal layout that adds slices to another one: the one place that
-//! enumerates placements.
+//! lists every legal layout.
 
 use std::ops::ControlFlow;
 

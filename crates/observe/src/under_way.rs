@@ -23,7 +23,6 @@ pub fn under_way(inventory: &Inventory, gpu_nodes: &BTreeMap<String, Arc<GpuNode
         for wanted in &gpu_node.spec.gpus {
             if let Some((index, slices)) = read(wanted)
                 && let Some(gpu) = node.gpus.get(&index).filter(|gpu| gpu.model == wanted.model)
-                && !slices.is_empty()
                 && !has(gpu, &slices)
             {
                 under_way.gpus.insert((NodeName(name.0.clone()), index), slices);
@@ -44,10 +43,11 @@ fn read(wanted: &WantedGpu) -> Option<(GpuIndex, Vec<(ProfileName, u8)>)> {
 }
 
 /// Whether a GPU has these slices; where it is not known at which place, as
-/// many of each profile.
+/// many of each profile. None at all means that MIG is off.
 fn has(gpu: &Gpu, wanted: &[(ProfileName, u8)]) -> bool {
     match &gpu.slices {
-        Slices::MigOff { .. } => false,
+        Slices::MigOff { .. } => wanted.is_empty(),
+        Slices::Placed(_) | Slices::Counted(_) if wanted.is_empty() => false,
         Slices::Placed(slices) => {
             sorted(slices.iter().map(|slice| (slice.profile, slice.start))) == sorted(wanted.iter().copied())
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use planner::names::{GpuIndex, NodeName};
 use rollout::Phase;
+use serde_json::json;
 
 use crate::cluster::{Cluster, Until};
 
@@ -26,6 +27,31 @@ fn what_a_node_was_told_goes_on_though_another_would_do_as_well() {
 
     let spec = |cluster: &Cluster, node: &str| cluster.objects.gpu_nodes[node].spec.clone();
     let (first, second) = (spec(&cluster, "n1"), spec(&cluster, "n2"));
+    for (node, spec) in [("n1", &second), ("n2", &first)] {
+        let gpu_node = Arc::make_mut(cluster.objects.gpu_nodes.get_mut(node).unwrap());
+        gpu_node.spec.clone_from(spec);
+    }
+    assert!(wants(&cluster, "n2") && !wants(&cluster, "n1"), "what the second was told goes on");
+}
+
+/// The same where MIG is to be switched off: a spec without slices is a wish as any other.
+#[test]
+fn a_node_that_was_told_to_switch_mig_off_goes_on_though_another_would_do_as_well() {
+    let mut cluster = Cluster::new();
+    cluster.policy(json!({"type": "DemandDriven", "demandDriven": {"wholeGpus": {}}}));
+    cluster.hgx("n1");
+    cluster.hgx("n2");
+    cluster.add_pod(json!({
+        "metadata": {"name": "asks", "namespace": "team", "uid": "u-asks", "creationTimestamp": "2026-11-21T08:00:00Z"},
+        "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}]},
+    }));
+    let _ = cluster.step(Until::Stored);
+    let spec = |cluster: &Cluster, node: &str| cluster.objects.gpu_nodes[node].spec.clone();
+    let (first, second) = (spec(&cluster, "n1"), spec(&cluster, "n2"));
+    assert!(first.gpus.iter().all(|gpu| gpu.slices.is_empty()) && first.gpus.len() == 8, "{first:?}");
+    assert!(second.gpus.is_empty(), "by itself the planner takes the first");
     for (node, spec) in [("n1", &second), ("n2", &first)] {
         let gpu_node = Arc::make_mut(cluster.objects.gpu_nodes.get_mut(node).unwrap());
         gpu_node.spec.clone_from(spec);
