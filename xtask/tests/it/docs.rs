@@ -354,9 +354,13 @@ fn the_first_pages_lead_to_every_guide_and_the_commands_help_is_quoted_as_it_is(
     let (readme, install) = (read(&root().join("README.md")), read(&root().join("docs/guides/install.md")));
     for entry in std::fs::read_dir(root().join("docs/guides")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let led_to = readme.contains(&format!("(docs/guides/{name}")) || install.contains(&format!("({name}"));
+        let led_to =
+            readme.contains(&format!("(docs/guides/{name}")) || install.contains(&format!("({name}"));
         // How a maintainer releases is in the developers' guide.
-        assert!(led_to || name == "releasing.md", "neither README.md nor docs/guides/install.md leads to {name}");
+        assert!(
+            led_to || name == "releasing.md",
+            "neither README.md nor docs/guides/install.md leads to {name}"
+        );
     }
     for page in ["docs/tutorial.md", "docs/guides/install.md#the-command"] {
         assert!(readme.contains(&format!("({page})")), "README.md does not lead to {page}");
