@@ -10,7 +10,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use crate::needs;
 use crate::tools::{self, Sources};
+
+/// What it runs.
+pub(crate) const USES: &[tools::Use] = &[tools::Use::Alerts];
 
 /// Where the alerts are, and when each fires.
 const FOLDER: &str = "charts/slicewright/files";
@@ -30,7 +34,8 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let built = tools::ensure_built(&args.sources, &[tools::Use::Alerts], out)?;
+    needs::require("cargo xtask alerts", &needs::components(&args.sources, USES))?;
+    let built = tools::ensure_built(&args.sources, USES, out)?;
     let promtool = built.iter().find(|b| b.name == "promtool").context("promtool was not built")?;
     let folder = crate::root().join(FOLDER);
     let queries = queries(&folder.join("dashboards"))?;

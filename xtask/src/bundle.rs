@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::needs;
 use crate::tools::{self, Sources};
 
 /// Validates the OLM bundle and its catalog, or writes those of a release
@@ -39,6 +40,7 @@ pub(crate) const USES: &[tools::Use] = &[tools::Use::Packaging, tools::Use::Bund
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    needs::require("cargo xtask bundle", &needs::components(&args.sources, USES))?;
     let mut command = Command::new("cargo");
     match (&args.image, &args.out) {
         (Some(image), Some(folder)) => {

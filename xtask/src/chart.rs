@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 
 use crate::building;
+use crate::needs;
 use crate::tools::{self, Sources};
 
 /// Checks the Helm chart with real Helm
@@ -20,8 +21,12 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
+/// What it runs.
+pub(crate) const USES: &[tools::Use] = &[tools::Use::Packaging];
+
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    needs::require("cargo xtask chart", &needs::components(&args.sources, USES))?;
     let mut command = Command::new("cargo");
     command.args([
         "test",
@@ -36,7 +41,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         "--skip",
         "olm_bundle::",
     ]);
-    for binary in tools::ensure_built(&args.sources, &[tools::Use::Packaging], out)? {
+    for binary in tools::ensure_built(&args.sources, USES, out)? {
         command.env(binary.variable(), &binary.path);
     }
     building::first(&[

@@ -6,8 +6,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 use crate::building;
+use crate::image;
+use crate::needs;
 use crate::rights;
-use crate::tools::{self, Sources};
+use crate::steps::Tool;
+use crate::tools::{self, GIT, Sources, Use};
 
 /// Runs the scenarios on a real control plane
 ///
@@ -75,9 +78,34 @@ enum Provider {
     Kind,
 }
 
+/// What those of the release check run as well.
+const OF_THE_RELEASE: &[Use] = &[Use::Bundle, Use::Release, Use::Publish];
+
+/// What some of the release check's scenarios take from this machine, by a part of their names.
+const OTHER_NEEDS: [(&str, &[Tool]); 3] =
+    [("flux", &[GIT]), ("rehearsal", image::RELEASED), ("must_gather", image::MUST_GATHER)];
+
+/// What is built for this run. The operator's rights are those of the chart, wherever it runs.
+fn uses(args: &Args) -> Vec<Use> {
+    let on_another_cluster: &[Use] = &[Use::Packaging];
+    let uses = if args.provider == Provider::Processes { Use::SCENARIOS } else { on_another_cluster };
+    let of_the_release = if args.release { OF_THE_RELEASE } else { &[] };
+    [uses, of_the_release].concat()
+}
+
+/// All that this run takes from the machine.
+fn needed(args: &Args) -> Vec<Tool> {
+    let mut needed = needs::components(&args.sources, &uses(args));
+    let is_chosen = |part: &str| args.names.is_empty() || args.names.iter().any(|name| name.contains(part));
+    let others = OTHER_NEEDS.iter().filter(|(part, _)| args.release && is_chosen(part));
+    needed.extend(others.flat_map(|(_, tools)| tools.iter().copied()));
+    needed
+}
+
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if !args.list {
+        needs::require("cargo xtask e2e", &needed(args))?;
         building::first(&[
             "test",
             "--no-run",
@@ -108,13 +136,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         if !args.names.is_empty() {
             known(&args.names, &scenarios(target(args))?)?;
         }
-        // The operator's rights are those of the chart, wherever it runs.
-        let mut uses = vec![tools::Use::Packaging];
-        uses.extend((args.provider == Provider::Processes).then_some(tools::Use::ControlPlane));
-        if args.release {
-            uses.extend([tools::Use::Bundle, tools::Use::Release, tools::Use::Publish]);
-        }
-        for binary in tools::ensure_built(&args.sources, &uses, out)? {
+        for binary in tools::ensure_built(&args.sources, &uses(args), out)? {
             command.env(binary.variable(), &binary.path);
         }
     }
@@ -195,7 +217,35 @@ fn inside_kind() -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What a run that is typed so takes from a machine on which nothing was built.
+    fn takes(words: &[&str]) -> Vec<&'static str> {
+        let nothing = tempfile::tempdir().unwrap();
+        let cache = nothing.path().display().to_string();
+        let line = ["e2e", "--provider", "processes", "--tools", cache.as_str()];
+        let args = Line::parse_from(line.into_iter().chain(words.iter().copied())).args;
+        needed(&args).iter().map(|tool| tool.name).collect()
+    }
+
+    #[test]
+    fn what_a_run_needs_is_known_before_its_first_build_and_depends_on_what_is_asked_for() {
+        assert_eq!(takes(&["queues"]), ["Go"]);
+        assert_eq!(takes(&["--release", "flux"]), ["Go", GIT.name]);
+        let all = takes(&["--release"]);
+        for tool in image::RELEASED.iter().chain(image::MUST_GATHER) {
+            assert!(all.contains(&tool.name), "{}: {all:?}", tool.name);
+            assert!(takes(&["--release", "rehearsal", "must_gather"]).contains(&tool.name));
+        }
+    }
 
     #[test]
     fn the_slowest_are_told_first_and_not_all_of_them() {

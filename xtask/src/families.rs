@@ -4,8 +4,10 @@
 /// What a family of tools is for. A task builds what it runs and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Use {
-    /// The control plane of the end-to-end tests
+    /// The control plane of the demo and of the end-to-end tests
     ControlPlane,
+    /// What only some scenarios run beside it: Kueue, JobSet, LeaderWorkerSet, and etcdutl
+    Scenarios,
     /// Programs that talk to NVML, run unmodified over the simulated library
     Clients,
     /// What installs us: Helm, krew, and the kinds of OpenShift's console
@@ -25,10 +27,31 @@ pub(crate) enum Use {
 impl Use {
     /// What `cargo xtask test` runs.
     pub(crate) const GATE: &'static [Self] =
-        &[Self::ControlPlane, Self::Clients, Self::Packaging, Self::Bundle];
+        &[Self::ControlPlane, Self::Scenarios, Self::Clients, Self::Packaging, Self::Bundle];
+    /// What the demo runs: a control plane, and nothing that only tests need.
+    pub(crate) const DEMO: &'static [Self] = &[Self::ControlPlane];
+    /// What the scenarios run, where the control plane is processes on this machine.
+    pub(crate) const SCENARIOS: &'static [Self] = &[Self::ControlPlane, Self::Scenarios, Self::Packaging];
+    /// What a kind cluster with simulated GPUs is made of.
+    pub(crate) const CLUSTER: &'static [Self] = &[Self::ControlPlane, Self::Clients, Self::Kind];
+    /// What a story on it takes.
+    pub(crate) const STORY: &'static [Self] = &[Self::ControlPlane, Self::Kind, Self::Packaging];
     /// What `cargo xtask release-check` runs.
-    pub(crate) const RELEASE: &'static [Self] =
-        &[Self::ControlPlane, Self::Packaging, Self::Bundle, Self::Alerts, Self::Release, Self::Publish];
+    pub(crate) const RELEASE: &'static [Self] = &[
+        Self::ControlPlane,
+        Self::Scenarios,
+        Self::Packaging,
+        Self::Bundle,
+        Self::Alerts,
+        Self::Release,
+        Self::Publish,
+    ];
+
+    /// As `cargo xtask tools` calls it.
+    pub(crate) fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self).expect("every use can be asked for");
+        value.get_name().to_owned()
+    }
 }
 
 /// What is built from one Go module of ours for one use.
@@ -75,6 +98,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "etcdutl",
         module: "etcdutl",
+        used_for: Use::Scenarios,
         binaries: &[("etcdutl", "go.etcd.io/etcd/etcdutl/v3")],
         ..PLAIN
     },
@@ -93,6 +117,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "kueue",
         module: "kueue",
+        used_for: Use::Scenarios,
         binaries: &[("kueue", "sigs.k8s.io/kueue/cmd/kueue")],
         files: &[("kueue-components", "sigs.k8s.io/kueue", "config/components")],
         ..PLAIN
@@ -101,6 +126,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "pod-groups",
         module: "kueue",
+        used_for: Use::Scenarios,
         binaries: &[("jobset-controller", "sigs.k8s.io/jobset"), ("lws-controller", "sigs.k8s.io/lws/cmd")],
         files: &[
             ("jobset-components", "sigs.k8s.io/jobset", "config/components"),

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 use crate::installing::Install;
+use crate::needs::{self, NIGHTLY};
 use crate::steps::Tool;
 
 /// Fuzzes the code that reads foreign text, with libFuzzer
@@ -35,14 +36,8 @@ const TARGETS: [(&str, &str, &str); 5] = [
 ];
 
 /// What builds them.
-pub(crate) const NEEDED: &[Tool] = &[
-    Tool {
-        name: "a nightly Rust",
-        probe: &["rustc", "+nightly", "--version"],
-        install: Install::Command("rustup toolchain install nightly --profile minimal"),
-    },
-    Tool { name: "g++", probe: &["g++", "--version"], install: Install::ByHand("install a C++ compiler") },
-];
+pub(crate) const NEEDED: &[Tool] =
+    &[NIGHTLY, Tool { name: "g++", probe: &["g++", "--version"], install: Install::Debian("g++") }];
 
 /// What tells libFuzzer where an input led.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -59,6 +54,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             known()
         );
     }
+    needs::require("cargo xtask fuzz", NEEDED)?;
     let here = std::env::current_exe()?;
     let folder = here.ancestors().nth(2).context("cannot find the target folder")?.join("fuzz");
     let machine = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -66,10 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     build.args(["+nightly", "build", "--release", "--locked", "--target", &machine]);
     build.env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", &folder);
     let built = build.current_dir(crate::root().join("fuzz")).status().context("cannot run cargo")?;
-    ensure!(
-        built.success(),
-        "the targets do not build: they need `rustup toolchain install nightly` and g++"
-    );
+    ensure!(built.success(), "the targets do not build");
     let mut broken = Vec::new();
     for (name, seeds, extension) in TARGETS {
         if !args.targets.is_empty() && !args.targets.iter().any(|wanted| wanted == name) {

@@ -160,11 +160,7 @@ fn all(args: &Args) -> Vec<Step> {
         Step {
             after: Some("build"),
             // Whoever has the control plane and Helm already needs no Go to run them.
-            tools: if args.tools.need_go(&[tools::Use::ControlPlane, tools::Use::Packaging]) {
-                &[tools::GO]
-            } else {
-                &[]
-            },
+            tools: if args.tools.need_go(tools::Use::SCENARIOS) { &[tools::GO] } else { &[] },
             ..step(
                 "e2e",
                 "scenarios on a real control plane",
@@ -257,6 +253,14 @@ fn browser() -> Step {
             opens,
         )
     }
+}
+
+/// All that its steps take from a machine.
+#[cfg(test)]
+pub(crate) fn needed(sources: &tools::Sources) -> Vec<Tool> {
+    let chosen = Chosen { steps: Vec::new(), without: Vec::new(), list: false, ci: false };
+    let steps = all(&Args { chosen, advisories: false, tools: sources.clone() });
+    steps.iter().flat_map(|step| step.tools.iter().copied()).collect()
 }
 
 fn git_status() -> Option<String> {

@@ -49,8 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         built("slicewright-kind")?;
     }
     if is("up") {
-        for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Clients, Use::Kind], out)?
-        {
+        for binary in tools::ensure_built(&args.sources, Use::CLUSTER, out)? {
             command.env(binary.variable(), &binary.path);
         }
         let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
@@ -61,9 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         command.env("SLICEWRIGHT_SIM_LIBRARY", library).env("SLICEWRIGHT_SIM", simulator);
     }
     if story {
-        for binary in
-            tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind, Use::Packaging], out)?
-        {
+        for binary in tools::ensure_built(&args.sources, Use::STORY, out)? {
             command.env(binary.variable(), &binary.path);
         }
         // Beside this program; not where the gate leaves its own, which may be of another commit.

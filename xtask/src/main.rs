@@ -112,7 +112,10 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Image(args) => image::run(&args, out)?,
         Task::Archives(args) => archives::run(&args, out)?,
         Task::SimLib(args) => sim_lib::run(&args, out)?,
-        Task::Tools(args) => tools::run(&args, out)?,
+        Task::Tools(args) => {
+            needs::require("cargo xtask tools", &needs::components(&args.sources, args.uses()))?;
+            tools::run(&args, out)?
+        }
     };
     out.flush()?;
     Ok(code)

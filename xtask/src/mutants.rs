@@ -8,10 +8,18 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::installing::Install;
 use crate::invariants;
+use crate::needs;
+use crate::steps::Tool;
+use crate::tools::GIT;
 
 /// The program, and how to come by it.
-const TOOL: &str = "cargo-mutants is not installed: cargo install cargo-mutants --locked";
+pub(crate) const TOOL: Tool = Tool {
+    name: "cargo-mutants",
+    probe: &["cargo", "mutants", "--version"],
+    install: Install::Command("cargo install cargo-mutants --locked"),
+};
 
 /// The packages whose tests know neither a control plane nor a chart. They are
 /// asked about what the tests of a mutant's own package do not notice.
@@ -58,6 +66,8 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let git = args.since.as_ref().map(|_| GIT);
+    needs::require("cargo xtask mutants", &[TOOL].into_iter().chain(git).collect::<Vec<_>>())?;
     let here = std::env::current_exe()?;
     let folder = here.ancestors().nth(2).context("cannot find the target folder")?.join("mutants");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -76,9 +86,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         fs::write(&file, diff).with_context(|| format!("cannot write {}", file.display()))?;
         chosen.extend(["--in-diff".to_owned(), file.display().to_string()]);
     }
-    let installed =
-        Command::new("cargo").args(["mutants", "--version"]).output().context("cannot run cargo")?;
-    ensure!(installed.status.success(), TOOL);
     out.flush()?;
     let results = folder.join("mutants.out");
     let by = packages(&args.test_package);

@@ -15,6 +15,13 @@ pub(crate) const MUSL: Tool = Tool {
     install: Install::Command("rustup target add \"$(uname -m)-unknown-linux-musl\""),
 };
 
+/// The compiler whose sanitizers have no stable name yet.
+pub(crate) const NIGHTLY: Tool = Tool {
+    name: "a nightly Rust",
+    probe: &["rustc", "+nightly", "--version"],
+    install: Install::Command("rustup toolchain install nightly --profile minimal"),
+};
+
 /// A program that is needed where no container engine of the machine answers.
 macro_rules! without_an_engine {
     ($program:literal, $packages:literal) => {
@@ -82,11 +89,11 @@ pub(crate) fn components(sources: &Sources, uses: &[Use]) -> Vec<Tool> {
 pub(crate) fn kind(sources: &Sources, up: bool, story: bool) -> Vec<Tool> {
     let mut needed = Vec::new();
     if up {
-        needed.extend(components(sources, &[Use::ControlPlane, Use::Clients, Use::Kind]));
+        needed.extend(components(sources, Use::CLUSTER));
         needed.extend_from_slice(ENGINE);
     }
     if story {
-        needed.extend(components(sources, &[Use::ControlPlane, Use::Kind, Use::Packaging]));
+        needed.extend(components(sources, Use::STORY));
         needed.extend_from_slice(IMAGE);
     }
     needed
@@ -166,6 +173,68 @@ mod tests {
             many += 1;
         }
         assert!(many > 15, "{many}");
+    }
+
+    /// How the page for contributors names a tool.
+    fn word(tool: &Tool) -> &'static str {
+        match tool.name {
+            "Go" => "Go",
+            "a C compiler" => "C compiler",
+            "git (and a checkout made with it)" => "git",
+            "Python 3 with venv" => "Python 3 with venv",
+            "a nightly Rust" => "nightly toolchain",
+            "g++" => "C++ compiler",
+            "cargo-mutants" => "`cargo-mutants`",
+            "cargo-deny" => "`cargo-deny`",
+            "rustfmt" => "`rustfmt`",
+            "clippy" => "`clippy`",
+            "Chromium or Chrome" => "Chromium or Chrome",
+            "the programs in the image for must-gather" => "must-gather",
+            "a mount namespace for a program (unshare)" => "`unshare`",
+            name if name.contains("for musl") => "musl target",
+            name if name.contains("standard library") => "standard library",
+            _ => "the packages that it names",
+        }
+    }
+
+    #[test]
+    fn the_page_for_contributors_names_what_each_task_looks_for() {
+        let text = std::fs::read_to_string(crate::root().join("CONTRIBUTING.md")).unwrap();
+        let nothing = tempfile::tempdir().unwrap();
+        let sources = Sources::kept_in(nothing.path());
+        let on_a_bare_machine = |uses: &[Use]| components(&sources, uses);
+        let everything_of_the_release =
+            [crate::image::RELEASED, crate::image::MUST_GATHER, &[tools::GIT, GO]].concat();
+        let tasks: [(&str, Vec<Tool>); 16] = [
+            ("demo", on_a_bare_machine(Use::DEMO)),
+            ("codegen", on_a_bare_machine(crate::bundle::USES)),
+            ("tools", on_a_bare_machine(Use::GATE)),
+            ("e2e", on_a_bare_machine(Use::SCENARIOS)),
+            ("chart", on_a_bare_machine(crate::chart::USES)),
+            ("bundle", on_a_bare_machine(crate::bundle::USES)),
+            ("alerts", on_a_bare_machine(crate::alerts::USES)),
+            ("e2e --release", everything_of_the_release),
+            ("test", crate::gate::needed(&sources)),
+            ("kind up", kind(&sources, true, false)),
+            ("kind story", kind(&sources, false, true)),
+            ("image", crate::image::needed(&sources, ["--load"])),
+            ("archives", crate::archives::needed(&crate::archives::System::USUAL)),
+            ("mutants", vec![crate::mutants::TOOL, tools::GIT]),
+            ("fuzz", crate::fuzz::NEEDED.to_vec()),
+            ("sanitize", vec![NIGHTLY]),
+        ];
+        for (task, needed) in tasks {
+            let command = format!("`cargo xtask {task}`");
+            let row = text.lines().find(|line| line.starts_with("| `") && line.contains(&command));
+            let row = row.unwrap_or_else(|| panic!("CONTRIBUTING.md does not say what {command} needs"));
+            let (_, says) = row.trim_matches('|').split_once('|').expect("a row has two cells");
+            assert!(!needed.is_empty(), "{task}");
+            // A C compiler is said above the table, for all of them.
+            for tool in needed.iter().filter(|tool| **tool != CC) {
+                assert!(says.contains(word(tool)), "{command} needs {}, and its row says:{says}", tool.name);
+            }
+        }
+        assert!(text.contains(CC.probe[0]) && text.contains("apt-get install gcc libc6-dev"));
     }
 
     #[test]

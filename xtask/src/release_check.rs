@@ -35,6 +35,8 @@ fn xtask(sources: &Sources, args: &[&str]) -> Command {
 
 fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     let built = sources.cache()?.join("bin");
+    let groups: Vec<String> = tools::Use::RELEASE.iter().map(|group| group.name()).collect();
+    let groups: Vec<&str> = ["tools"].into_iter().chain(groups.iter().map(String::as_str)).collect();
     let with_helm3 = |args: &[&str]| {
         let mut command = xtask(sources, args);
         command.env("TEST_ASSET_HELM", built.join("helm3"));
@@ -43,14 +45,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     let mut steps = vec![
         Step {
             tools: if sources.need_go(tools::Use::RELEASE) { &[tools::GO] } else { &[] },
-            ..step(
-                "tools",
-                "what the release check runs is built",
-                xtask(
-                    sources,
-                    &["tools", "control-plane", "packaging", "bundle", "release", "alerts", "publish"],
-                ),
-            )
+            ..step("tools", "what the release check runs is built", xtask(sources, &groups))
         },
         Step {
             after: Some("tools"),

@@ -6,6 +6,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::needs::{self, NIGHTLY};
+
 /// Runs the tests of the simulated libnvidia-ml.so.1 under AddressSanitizer
 ///
 /// Needs a nightly toolchain. The library and the programs that load it are
@@ -25,6 +27,7 @@ const LEFT_OUT: &str = "silence::";
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    needs::require("cargo xtask sanitize", &[NIGHTLY])?;
     let here = std::env::current_exe()?;
     let folder = here.ancestors().nth(2).context("cannot find the target folder")?.join("sanitize");
     // With a target of its own, what runs while it is built (macros) is compiled without.
@@ -38,10 +41,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         test.env("ASAN_OPTIONS", "detect_leaks=0");
         test.status().context("cannot run cargo")
     };
-    ensure!(
-        test(&["--no-run"])?.success(),
-        "the tests do not build: they need `rustup toolchain install nightly`"
-    );
+    ensure!(test(&["--no-run"])?.success(), "the tests do not build");
     let names: Vec<_> = args.names.iter().map(String::as_str).collect();
     let passed = test(&[&["--", "--skip", LEFT_OUT], &names[..]].concat())?.success();
     writeln!(out, "AddressSanitizer {}", if passed { "found nothing" } else { "or a test found something" })?;

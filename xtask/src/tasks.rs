@@ -68,7 +68,7 @@ pub(crate) struct BenchArgs {
 /// a control plane with.
 fn in_process(args: &DemoArgs, go_is_present: bool) -> Option<(String, Command)> {
     let go = tools::GO;
-    let lacks_go = args.sources.need_go(&[tools::Use::ControlPlane]) && !go_is_present;
+    let lacks_go = args.sources.need_go(tools::Use::DEMO) && !go_is_present;
     if !lacks_go && !args.in_process && args.rest.is_empty() {
         return None;
     }
@@ -100,15 +100,15 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
         out.flush()?;
         return run(&mut command);
     }
-    let uses = [tools::Use::ControlPlane];
-    let missing = tools::unbuilt(&args.sources, &uses)?;
+    let missing = tools::unbuilt(&args.sources, tools::Use::DEMO)?;
     if !missing.is_empty() {
         let many = missing.len();
         writeln!(
             out,
-            "A control plane has to be built first, once: {} (some six minutes on two cores for all five). Before that, \
+            "A control plane has to be built first, once: {} (about ten minutes on two cores for all {}). Before that, \
              the demo that needs none; `cargo xtask demo --in-process` is that alone.\n",
-            missing.join(", ")
+            missing.join(", "),
+            tools::names(tools::Use::DEMO).count()
         )?;
         out.flush()?;
         let code = run(&mut without_control_plane(args))?;
@@ -119,7 +119,7 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
         out.flush()?;
     }
     let mut command = Command::new("cargo");
-    for binary in tools::ensure_built(&args.sources, &uses, out)? {
+    for binary in tools::ensure_built(&args.sources, tools::Use::DEMO, out)? {
         command.env(binary.variable(), &binary.path);
     }
     command.args(["run", "--package", "slicewright-e2e", "--bin", "slicewright-demo"]);

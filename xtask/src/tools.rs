@@ -59,7 +59,14 @@ pub(crate) struct Args {
     #[arg(value_enum, value_name = "GROUP")]
     groups: Vec<Use>,
     #[command(flatten)]
-    sources: Sources,
+    pub(crate) sources: Sources,
+}
+
+impl Args {
+    /// What is to be built.
+    pub(crate) fn uses(&self) -> &[Use] {
+        if self.groups.is_empty() { Use::GATE } else { &self.groups }
+    }
 }
 
 /// A binary that can be run, or a file that came with one.
@@ -142,6 +149,11 @@ impl Sources {
 
 fn families(uses: &[Use]) -> impl Iterator<Item = &'static Family> {
     FAMILIES.iter().filter(move |family| uses.contains(&family.used_for))
+}
+
+/// Everything that is built for these uses, by name.
+pub(crate) fn names(uses: &[Use]) -> impl Iterator<Item = &'static str> {
+    families(uses).flat_map(Family::names)
 }
 
 /// Whether C is compiled for these uses.
@@ -457,8 +469,7 @@ fn link(bin: &Path, found: &[Binary]) -> anyhow::Result<()> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let uses = if args.groups.is_empty() { Use::GATE } else { &args.groups };
-    let found = ensure_built(&args.sources, uses, out)?;
+    let found = ensure_built(&args.sources, args.uses(), out)?;
     for Binary { name, path } in &found {
         writeln!(out, "{name:<24} {}", path.display())?;
     }
@@ -481,6 +492,24 @@ mod tests {
         assert_eq!(version_of(text, "k8s.io/kubernetes"), Some("v1.2.3"));
         assert_eq!(version_of(text, "k8s.io/api"), Some("v0.0.0"));
         assert_eq!(version_of(text, "k8s.io/kube"), None);
+    }
+
+    /// A first demo takes ten minutes; Kueue and the controllers of groups would take as many again.
+    #[test]
+    fn whoever_does_not_run_the_scenarios_does_not_wait_for_what_only_they_run() {
+        const FOR_SCENARIOS: [&str; 4] = ["etcdutl", "kueue", "jobset-controller", "lws-controller"];
+        let control_plane =
+            ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"];
+        assert!(names(Use::DEMO).eq(control_plane));
+        for uses in [Use::CLUSTER, Use::STORY] {
+            let built: Vec<_> = names(uses).collect();
+            assert!(control_plane.iter().all(|name| built.contains(name)), "{built:?}");
+            assert!(!FOR_SCENARIOS.iter().any(|name| built.contains(name)), "{built:?}");
+        }
+        for uses in [Use::SCENARIOS, Use::GATE, Use::RELEASE] {
+            let built: Vec<_> = names(uses).collect();
+            assert!(FOR_SCENARIOS.iter().all(|name| built.contains(name)), "{built:?}");
+        }
     }
 
     #[test]

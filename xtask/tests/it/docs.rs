@@ -300,7 +300,76 @@ fn every_test_that_the_checklist_of_packaging_names_exists() {
     let rows: Vec<_> =
         text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit()).collect();
     assert_eq!(rows.len(), 60);
-    name_tests_that_exist(&rows, 25);
+    name_tests_that_exist(&rows, 60);
+    let (tests, steps) = (tests_of_the_tree(), steps());
+    for row in rows {
+        let (_, shown_by) = row.trim_end_matches('|').rsplit_once('|').unwrap();
+        assert!(!proofs(shown_by, &tests, &steps).is_empty(), "no test and no step shows this: {row}");
+    }
+}
+
+/// The steps of `cargo xtask test` and of `cargo xtask release-check`.
+fn steps() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for file in ["gate", "release_check", "image", "clients"] {
+        let text = read(&root().join(format!("xtask/src/{file}.rs")));
+        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for called in ["step( \"", "step(\"", "image( \"", "image(\"", "name: \""] {
+            found.extend(between(&text, called, "\"").into_iter().map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// What a cell names that can fail by itself: tests, and steps.
+fn proofs(cell: &str, tests: &BTreeSet<String>, steps: &BTreeSet<String>) -> Vec<String> {
+    let mut found: Vec<String> =
+        between(cell, "`", "`").into_iter().filter(|word| tests.contains(*word)).map(str::to_owned).collect();
+    let of_release = between(cell, "`cargo xtask release-check ", "`").into_iter().flat_map(|s| s.split(' '));
+    let lists = cell.split(';').filter_map(|part| part.split_once("steps `"));
+    let in_lists = lists.flat_map(|(_, list)| list.split('`').step_by(2));
+    let named = between(cell, "step `", "`").into_iter().chain(of_release).chain(in_lists);
+    for step in named {
+        assert!(steps.contains(step), "there is no step {step}, which is named in:{cell}");
+        found.push(step.to_owned());
+    }
+    found
+}
+
+#[test]
+fn a_row_that_names_a_package_or_everything_shows_nothing() {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let (tests, steps) = (set(&["a_slice_is_kept_by_its_pod"]), set(&["flux", "image", "deny"]));
+    let proofs = |cell| proofs(cell, &tests, &steps);
+    assert_eq!(proofs("the package `gitops`; `cargo xtask e2e`; the snapshots"), [""; 0]);
+    assert_eq!(proofs("`a_slice_is_kept_by_its_pod`"), ["a_slice_is_kept_by_its_pod"]);
+    assert_eq!(proofs("step `flux` of the release check"), ["flux"]);
+    assert_eq!(proofs("steps `image` and `deny`"), ["image", "deny"]);
+    assert_eq!(proofs("`cargo xtask release-check image flux`"), ["image", "flux"]);
+}
+
+/// Whoever reads the first page, or how to install, is led to every guide for users.
+#[test]
+fn the_first_pages_lead_to_every_guide_and_the_commands_help_is_quoted_as_it_is() {
+    let (readme, install) = (read(&root().join("README.md")), read(&root().join("docs/guides/install.md")));
+    for entry in std::fs::read_dir(root().join("docs/guides")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let led_to =
+            readme.contains(&format!("(docs/guides/{name}")) || install.contains(&format!("({name}"));
+        // How a maintainer releases is in the developers' guide.
+        assert!(
+            led_to || name == "releasing.md",
+            "neither README.md nor docs/guides/install.md leads to {name}"
+        );
+    }
+    for page in ["docs/tutorial.md", "docs/guides/install.md#the-command"] {
+        assert!(readme.contains(&format!("({page})")), "README.md does not lead to {page}");
+    }
+    let help = read(&root().join("docs/reference/cli.md"));
+    for command in ["slicewright completions bash > ", "slicewright man --to "] {
+        let line = help.lines().find(|line| line.trim_start().starts_with(command)).unwrap().trim();
+        assert!(install.lines().any(|quoted| quoted == line), "docs/guides/install.md does not say: {line}");
+    }
 }
 
 #[test]

@@ -88,6 +88,39 @@ fn a_tag_publishes_what_is_tagged_and_signs_it_and_the_release_check_keeps_its_l
     assert_eq!((&last["if"], &last["with"]["path"]), (&"always()".into(), &"release-check.log".into()));
 }
 
+/// What may make namespaces only where the machine lets everybody: the runners of a forge are not root, and Ubuntu 24.04
+/// refuses it to others. The gate and the release check run programs in a mount namespace.
+#[test]
+fn a_workflow_whose_programs_need_namespaces_lets_them_make_some_before_they_run() {
+    const ALLOWED: &str = "sudo sysctl --write kernel.apparmor_restrict_unprivileged_userns=0";
+    for (name, job, runs) in
+        [("gate", "test", ".ci/run"), ("release-check", "check", "cargo xtask release-check")]
+    {
+        let workflow = yaml(&root().join(format!(".github/workflows/{name}.yaml")));
+        let job = &workflow["jobs"][job];
+        assert_eq!(job["runs-on"], "ubuntu-24.04", "{name}: does this runner still refuse namespaces?");
+        let steps: Vec<&str> =
+            job["steps"].as_array().unwrap().iter().filter_map(|step| step["run"].as_str()).collect();
+        let at = |words: &str| steps.iter().position(|step| step.contains(words));
+        let (allowed, runs) = (at(ALLOWED), at(runs));
+        assert!(allowed.is_some() && allowed < runs, "{name}: {steps:#?}");
+    }
+}
+
+#[test]
+fn who_reports_a_fault_is_asked_once_for_what_one_command_collects() {
+    let form = yaml(&root().join(".github/ISSUE_TEMPLATE/bug.yml"));
+    let asks = |field: &&Value| {
+        let said = field["attributes"]["description"].as_str();
+        said.is_some_and(|said| said.contains("`slicewright support-bundle --to "))
+    };
+    assert_eq!(form["body"].as_array().unwrap().iter().filter(asks).count(), 1);
+    let text = form.to_string();
+    for collected in ["kubectl get", "kubectl --namespace", "slicewright snapshot"] {
+        assert!(!text.contains(collected), "the bundle has what `{collected}` shows");
+    }
+}
+
 #[test]
 fn every_kind_of_dependency_is_kept_up_to_date() {
     let updates = yaml(&root().join(".github/dependabot.yml"));

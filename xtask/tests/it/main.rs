@@ -8,6 +8,7 @@ mod forge;
 mod fuzzing;
 mod korean;
 mod labels;
+mod missing;
 mod pictures;
 mod programs;
 mod purity;

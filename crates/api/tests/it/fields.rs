@@ -1,18 +1,22 @@
-//! `docs/reference/fields.md`: every field of our kinds with its type, default, bounds and meaning, and for
-//! the kinds that people write an example that an API server has accepted.
+//! `docs/reference/fields.md`: every field of our kinds with its type, default, bounds and meaning, and an
+//! example that the schema accepts; of a policy's spec, one that an API server has accepted.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Manifests from which the examples are taken; scenarios apply the first.
-const EXAMPLES: [&str; 4] = [
+/// Manifests from which the examples of policies are taken; scenarios apply the first. The last has a status.
+const POLICIES: [&str; 5] = [
     include_str!("../../../../e2e/scenarios/everything.yaml"),
     include_str!("../../../../examples/fields/static.yaml"),
     include_str!("../../../../examples/fields/demand.yaml"),
     include_str!("../../../../examples/fields/sharing.yaml"),
+    include_str!("../fields/policy.yaml"),
 ];
+
+/// A node in the middle of much, since nobody writes one.
+const NODES: [&str; 1] = [include_str!("../fields/node.yaml")];
 
 fn page_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/fields.md")
@@ -77,16 +81,26 @@ fn code(value: &Value) -> String {
     format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// The first value at this path in the examples.
-fn example(path: &[String]) -> Option<Value> {
+/// Whether what stands in the field is fields of ours, which have rows of their own.
+fn has_fields_below(schema: &Value) -> bool {
+    match schema["type"].as_str() {
+        Some("array") => schema["items"]["properties"].is_object(),
+        // The selectors of Kubernetes are described where they are, and what the operator keeps for itself nowhere.
+        _ => schema["properties"].is_object(),
+    }
+}
+
+/// The first value at this path in these examples.
+fn example(examples: &[&str], path: &[String]) -> Option<Value> {
     fn find(value: &Value, path: &[String]) -> Option<Value> {
         let Some((name, rest)) = path.split_first() else { return Some(value.clone()) };
         match value {
             Value::Array(items) => items.iter().find_map(|item| find(item, path)),
+            Value::Null => None,
             _ => find(value.get(name)?, rest),
         }
     }
-    EXAMPLES.iter().find_map(|text| {
+    examples.iter().find_map(|text| {
         let manifest: Value = serde_saphyr::from_str(text).expect("an example is YAML");
         find(&manifest, path)
     })
@@ -98,7 +112,7 @@ fn cell(text: &str) -> String {
 }
 
 /// The rows of an object's fields, those below it included.
-fn rows(path: &[String], schema: &Value, examples: bool, page: &mut String) {
+fn rows(path: &[String], schema: &Value, examples: &[&str], page: &mut String) {
     let inner = |schema: &Value| -> Value {
         let mut schema = schema.clone();
         loop {
@@ -124,13 +138,9 @@ fn rows(path: &[String], schema: &Value, examples: bool, page: &mut String) {
             cell(&default),
             cell(&bounds(field))
         );
-        if examples {
-            // What stands below is shown there.
-            let is_map = field["additionalProperties"].is_object();
-            let leaf = example(&path).filter(|value| is_map || !value.is_object() && !value[0].is_object());
-            let _ = write!(page, " {} |", leaf.map(|value| cell(&code(&value))).unwrap_or_default());
-        }
-        page.push('\n');
+        // What stands below is shown there.
+        let leaf = example(examples, &path).filter(|_| !has_fields_below(field));
+        let _ = writeln!(page, " {} |", leaf.map(|value| cell(&code(&value))).unwrap_or_default());
         let below = inner(field);
         // Selectors are those of Kubernetes, and are described where they are.
         if below["properties"].is_object() {
@@ -140,7 +150,7 @@ fn rows(path: &[String], schema: &Value, examples: bool, page: &mut String) {
 }
 
 fn page() -> String {
-    let mut page = "# Every field\n\n<!-- Generated from the CRDs: cargo xtask codegen. -->\n\nWhat `kubectl explain --recursive` says, on one page. The sentences under \"allowed\" are those with which the API server\nrefuses. Examples are of a manifest that a scenario applies, and of those in `examples/fields`.\n".to_owned();
+    let mut page = "# Every field\n\n<!-- Generated from the CRDs: cargo xtask codegen. -->\n\nWhat `kubectl explain --recursive` says, on one page. The sentences under \"allowed\" are those with which the API server\nrefuses. Examples of a policy's spec are of a manifest that a scenario applies, and of those in `examples/fields`. What the operator\nand the agents write is shown by one node and one policy of which much is to be told.\n".to_owned();
     for (file, _) in api::crds() {
         let crd = if file.contains("gpunodes") {
             api::crd::gpu_nodes()
@@ -165,8 +175,7 @@ fn page() -> String {
                 continue;
             }
             let said = schema["description"].as_str().unwrap_or_default();
-            let examples = part == "spec" && kind == "GpuPartitionPolicy";
-            let more = if examples { (" example |", "---|") } else { ("", "") };
+            let examples: &[&str] = if kind == "GpuNode" { &NODES } else { &POLICIES };
             let _ = write!(page, "\n### {part} of {kind}\n\n{said}\n");
             let rules = rules(schema);
             for rule in &rules {
@@ -177,8 +186,7 @@ fn page() -> String {
             }
             let _ = write!(
                 page,
-                "\n| field | type | default | allowed | meaning |{}\n|---|---|---|---|---|{}\n",
-                more.0, more.1
+                "\n| field | type | default | allowed | meaning | example |\n|---|---|---|---|---|---|\n"
             );
             rows(&[part.to_owned()], schema, examples, &mut page);
         }
@@ -199,23 +207,47 @@ fn the_page_of_every_field_is_up_to_date() {
 
 /// Whoever adds a field adds an example of it.
 #[test]
-fn every_field_that_people_write_has_an_example() {
-    let page = page();
-    let (_, spec) = page.split_once("### spec of GpuPartitionPolicy").expect("it has a spec");
-    let (spec, _) = spec.split_once("\n### ").expect("a status follows");
-    let written: Vec<&str> = spec.lines().filter(|line| line.starts_with("| `spec.")).collect();
-    assert!(written.len() > 20, "{}", written.len());
-    for line in written {
-        let cells: Vec<&str> = line.split(" | ").collect();
-        let has_fields_below = ["object", "list of object"].contains(&cells[1]);
-        assert!(has_fields_below || !line.ends_with("|  |") && !line.ends_with("| |"), "no example: {line}");
+fn every_field_has_an_example() {
+    fn lacking(path: &[String], schema: &Value, examples: &[&str], found: &mut Vec<String>) -> usize {
+        let mut many = 0;
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let path: Vec<String> = path.iter().chain([name]).cloned().collect();
+            many += 1;
+            let inner = if field["type"] == "array" { &field["items"] } else { field };
+            if has_fields_below(field) {
+                many += lacking(&path, inner, examples, found);
+            } else if example(examples, &path).is_none() {
+                found.push(path.join("."));
+            }
+        }
+        many
+    }
+    for (crd, examples, least) in
+        [(api::crd::gpu_nodes(), &NODES[..], 100), (api::crd::gpu_partition_policies(), &POLICIES[..], 100)]
+    {
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let (mut found, mut many) = (Vec::new(), 0);
+        for part in ["spec", "status"] {
+            many += lacking(&[part.to_owned()], &schema["properties"][part], examples, &mut found);
+        }
+        assert!(many > least, "{many}");
+        assert!(found.is_empty(), "{}: no example of {found:?}", crd["spec"]["names"]["kind"]);
     }
 }
 
 #[test]
-fn the_examples_are_policies_that_are_taken() {
-    for text in EXAMPLES {
-        let policy: Value = serde_saphyr::from_str(text).expect("YAML");
-        serde_json::from_value::<api::GpuPartitionPolicy>(policy).expect("a policy");
+fn the_examples_are_what_the_schema_takes_to_the_last_field() {
+    let read = |text: &str| api::located::documents(text).remove(0).expect("an example is YAML");
+    for text in POLICIES {
+        api::strict::policy(&read(text)).unwrap_or_else(|refused| panic!("{:?}", refused.findings));
+    }
+    for text in NODES {
+        let node = api::strict::gpu_node(&read(text));
+        let node = node.unwrap_or_else(|refused| panic!("{:?}", refused.findings));
+        // What the agent said is what the operator reads: a schema takes more than that.
+        let account = api::node_agent::account(&node.status.expect("it has a status"));
+        assert!(account.expect("the account of an agent").is_some());
+        api::node_agent::wish(&node.spec.change.expect("it has a change"))
+            .expect("a change that the agent reads");
     }
 }

@@ -69,6 +69,92 @@ fn what_is_said_to_have_run_is_what_the_tools_pin() {
     }
 }
 
+/// What stands between two marks, each time.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
+    text.split(open).skip(1).filter_map(|rest| rest.split(close).next()).collect()
+}
+
+/// What the scenarios and stories have of others is on the page, by the same versions.
+#[test]
+fn the_page_lists_what_the_tests_run_and_what_they_have_a_stand_in_for() {
+    let support = support();
+    let part = |name: &str| {
+        let part = support.parts.iter().find(|part| part.name == name);
+        part.unwrap_or_else(|| panic!("{PAGE} has no row for {name}"))
+    };
+    let said = |name: &str| {
+        let versions = &part(name).versions;
+        versions.iter().map(|v| format!("{} {}", v.version, v.r#where)).collect::<Vec<_>>().join("; ")
+    };
+    // Each release of OpenShift AI whose dashboard speaks otherwise.
+    let releases = read("simulator/workbenches/src/dashboard/release.rs");
+    let releases = between(&releases, "\n        name: \"", "\"");
+    assert!(releases.len() >= 5, "{releases:?}");
+    for release in releases {
+        assert!(said("OpenShift AI").contains(&format!("v{release}")), "{PAGE}: the dashboard v{release}");
+    }
+    // Kinds of others of which there is a CRD and nothing that acts.
+    let owners = read("e2e/scenarios/owners.rs");
+    let (_, others) = owners.split_once("const OTHERS").unwrap();
+    for (group, name) in [
+        ("ray.io", "KubeRay"),
+        ("jobset.x-k8s.io", "JobSet"),
+        ("trainer.kubeflow.org", "Kubeflow Trainer"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ] {
+        assert!(others.contains(&format!("(\"{group}\"")), "{group} is no more");
+        part(name);
+    }
+    for kind in ["kserve.io_inferenceservices", "kserve.io_llminferenceservices"] {
+        assert!(packaging::root().join(format!("simulator/cluster/crds/serving.{kind}.yaml")).is_file());
+    }
+    assert!(part("KServe").versions.iter().all(|version| version.seen == Seen::StoodInFor));
+    // And the versions of our programs that act, as another page tells them.
+    let page = read("docs/e2e.md");
+    for name in ["Kueue", "JobSet", "LeaderWorkerSet", "Node Feature Discovery", "NVIDIA DRA driver for GPUs"]
+    {
+        let version = &part(name).versions[0];
+        assert_eq!(version.seen, Seen::Ran, "{name}");
+        let row = page.lines().find(|line| {
+            line.starts_with("| ")
+                && line.split('|').nth(1).is_some_and(|cell| {
+                    cell.split(',').map(str::trim).any(|part| !part.is_empty() && name.contains(part))
+                })
+        });
+        let row = row.unwrap_or_else(|| panic!("docs/e2e.md has no row for {name}"));
+        assert!(
+            row.contains(&version.version),
+            "docs/e2e.md: {name} is {} in {PAGE}: {row}",
+            version.version
+        );
+    }
+}
+
+/// Which versions of the API the operator reads is what decides which releases it works with.
+#[test]
+fn the_page_names_the_versions_of_other_apis_that_the_operator_reads() {
+    let source = read("crates/controller/src/store/source.rs");
+    let source: String = source.split_whitespace().collect::<Vec<_>>().join(" ");
+    let support = support();
+    for (kind, name) in [
+        ("ClusterQueue", "Kueue"),
+        ("InferenceService", "KServe"),
+        ("LLMInferenceService", "KServe"),
+        ("HardwareProfile", "OpenShift AI"),
+    ] {
+        let (_, after) = source.split_once(&format!("\"{kind}\", \"")).unwrap();
+        let versions = between(after, "&[", "]")[0];
+        let part = support.parts.iter().find(|part| part.name == name).unwrap();
+        let says = format!("{} {}", part.needs, part.why);
+        for version in between(versions, "\"", "\"").into_iter().step_by(2) {
+            assert!(
+                says.contains(version),
+                "{name}: {kind} is read in {version}, which the row does not say"
+            );
+        }
+    }
+}
+
 fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

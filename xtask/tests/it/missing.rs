@@ -1,0 +1,104 @@
+//! On a machine that lacks what a task needs, the task says so before its first build: all of it, and what installs it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A machine with Rust and nothing else, on which nothing was built: its cargo writes down what it is asked for.
+struct Bare {
+    folder: tempfile::TempDir,
+}
+
+impl Bare {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let cargo = folder.path().join("cargo");
+        let asked = folder.path().join("asked");
+        std::fs::write(&cargo, format!("#!/bin/sh\necho \"$*\" >>{}\nexit 1\n", asked.display())).unwrap();
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    /// What a task says on it, and what cargo was asked for meanwhile.
+    fn types(&self, words: &[&str]) -> (String, String) {
+        let cache = self.folder.path().join("cache");
+        let asked = self.folder.path().join("asked");
+        std::fs::write(&asked, "").unwrap();
+        let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        xtask.args(words).env_clear().env("PATH", self.folder.path()).env("SLICEWRIGHT_TOOLS", cache);
+        let output = xtask.output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        (said, std::fs::read_to_string(asked).unwrap())
+    }
+}
+
+#[test]
+fn a_task_says_what_is_missing_before_it_builds_anything() {
+    let bare = Bare::new();
+    let tasks: [(&[&str], &[&str]); 16] = [
+        (&["e2e"], &["Go"]),
+        (&["e2e", "--release", "rehearsal"], &["Go", "Python 3 with venv", "a C compiler"]),
+        (&["tools"], &["Go", "a C compiler"]),
+        (&["chart"], &["Go"]),
+        (&["bundle"], &["Go"]),
+        (&["alerts"], &["Go"]),
+        (&["clients", "go"], &["Go", "a C compiler", "a mount namespace for a program (unshare)"]),
+        (&["clients", "python"], &["Python 3 with venv"]),
+        (&["kind", "up"], &["Go", "dockerd", "mmdebstrap"]),
+        (&["kind", "story"], &["Go", "Python 3 with venv", "Rust's standard library for musl"]),
+        (&["image", "operator"], &["Python 3 with venv", "a C compiler", "Rust's standard library for musl"]),
+        (&["archives"], &["Python 3 with venv"]),
+        (&["fuzz"], &["a nightly Rust", "g++"]),
+        (&["sanitize"], &["a nightly Rust"]),
+        (&["mutants"], &["cargo-mutants"]),
+        (&["mutants", "--since", "main"], &["cargo-mutants", "git (and a checkout made with it)"]),
+    ];
+    for (words, lacks) in tasks {
+        let (said, asked) = bare.types(words);
+        let begins = format!(
+            "error: cargo xtask {} needs what this machine lacks, so nothing is built yet:\n",
+            words[0]
+        );
+        assert!(said.starts_with(&begins), "{words:?}: {said}");
+        for tool in lacks {
+            assert!(said.contains(&format!("\n  {tool}: ")), "{words:?} needs {tool}: {said}");
+        }
+        // Whether a program of cargo's is there is asked of cargo.
+        let built: Vec<_> = asked.lines().filter(|line| !line.ends_with(" --version")).collect();
+        assert!(built.is_empty(), "{words:?} ran cargo {built:?}");
+    }
+}
+
+/// The newest `go` line of the modules that are built.
+fn go() -> String {
+    let mut newest = (0, 0);
+    for entry in std::fs::read_dir(root().join("tools")).unwrap() {
+        let Ok(text) = std::fs::read_to_string(entry.unwrap().path().join("go.mod")) else { continue };
+        let line = text.lines().find_map(|line| line.strip_prefix("go ")).expect("a module says its Go");
+        let mut parts = line.split('.').map(|part| part.parse::<u32>().unwrap());
+        newest = newest.max((parts.next().unwrap(), parts.next().unwrap()));
+    }
+    format!("{}.{}", newest.0, newest.1)
+}
+
+#[test]
+fn whoever_contributes_reads_the_versions_that_the_code_asks_for() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let cargo = read("Cargo.toml");
+    let rust = cargo.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
+    let go = go();
+    for page in ["README.md", "docs/ko/README.md", "CONTRIBUTING.md"] {
+        let text = read(page);
+        for (link, version) in [("https://rustup.rs", rust), ("https://go.dev/dl", go.as_str())] {
+            let (_, after) = text.split_once(link).unwrap_or_else(|| panic!("{page} has no link to {link}"));
+            let named = after.trim_start_matches(')').trim_start();
+            assert!(named.starts_with(&format!("{version} ")), "{page}: {link} {version}, not {named:.20}");
+        }
+    }
+    assert!(read("xtask/src/tools.rs").contains(&format!("install Go {go} or newer")));
+}
