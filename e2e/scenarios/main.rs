@@ -1,6 +1,7 @@
 //! What happens on a real control plane. One file for each behaviour; a
 //! test's name is the sentence that it proves.
 
+mod admission_steps;
 mod agent;
 mod agent_changes;
 mod agent_handover;
@@ -38,6 +39,7 @@ mod owners;
 mod pod_groups;
 mod pods_in_the_way;
 mod queues;
+mod queues_later;
 mod quiet;
 mod quota;
 mod refusals;
@@ -49,6 +51,7 @@ mod reviewed;
 mod seed_000;
 mod selectors;
 mod sharing;
+mod sidecars;
 mod snapshot;
 mod soak;
 mod static_policy;

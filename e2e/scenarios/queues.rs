@@ -141,7 +141,7 @@ async fn the_pod(scene: &Scene, name: &str) -> anyhow::Result<Pod> {
 }
 
 /// The objects of the guide, in its order.
-fn guide() -> anyhow::Result<Vec<Value>> {
+pub(crate) fn guide() -> anyhow::Result<Vec<Value>> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
     let mut objects = Vec::new();
     // What stands before is an excerpt of a policy.

@@ -4,6 +4,7 @@
 
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[
+    ("admission_steps::", "Kueue is a process beside the control plane there"),
     ("agent::", "its agents are processes beside virtual nodes"),
     (
         "agent_changes::",
@@ -51,6 +52,7 @@ const WHY: &[(&str, &str)] = &[
     ("pod_groups::", "the controllers are processes beside the control plane there"),
     ("pods_in_the_way::", "it tells a pod when to start"),
     ("queues::", "Kueue is a process beside the control plane there"),
+    ("queues_later::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("quota::", "Kueue is a process beside the control plane there"),
     ("refusals::", "this part of it wants virtual nodes"),
@@ -62,6 +64,7 @@ const WHY: &[(&str, &str)] = &[
     ("seed_000::", "it wants strategy single, and the kind cluster is set up with mixed"),
     ("selectors::", "it counts the nodes of a fleet of its own"),
     ("sharing::", "it wants cards without MIG, or makes MPS's daemon fail"),
+    ("sidecars::", "it wants two nodes with eight GPUs each"),
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
     ("soak::", "it lets things go wrong on virtual nodes, and its agents are processes beside them"),
     ("static_policy::", "this part of it wants virtual nodes"),
