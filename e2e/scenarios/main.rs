@@ -1,6 +1,7 @@
 //! What happens on a real control plane. One file for each behaviour; a
 //! test's name is the sentence that it proves.
 
+mod admission_steps;
 mod agent;
 mod agent_changes;
 mod agent_handover;
@@ -27,6 +28,7 @@ mod installation;
 mod menu;
 mod metrics;
 mod mid_way;
+mod model_servers;
 mod modes;
 mod needs;
 mod nothing_can_be_done;
@@ -38,6 +40,7 @@ mod owners;
 mod pod_groups;
 mod pods_in_the_way;
 mod queues;
+mod queues_later;
 mod quiet;
 mod quota;
 mod refusals;
@@ -49,10 +52,12 @@ mod reviewed;
 mod seed_000;
 mod selectors;
 mod sharing;
+mod sidecars;
 mod snapshot;
 mod soak;
 mod static_policy;
 mod support_bundle;
+mod topology;
 mod trouble;
 mod tutorial;
 mod unmade;

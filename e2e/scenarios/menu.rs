@@ -12,11 +12,11 @@ use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 /// Where OpenShift AI offers hardware profiles to all projects.
-const APPLICATIONS: &str = "redhat-ods-applications";
+pub(crate) const APPLICATIONS: &str = "redhat-ods-applications";
 
 /// OpenShift AI, two nodes with four GPUs each, an operator that publishes
 /// hardware profiles, and a policy.
-async fn published(scene: &mut Scene) -> anyhow::Result<()> {
+pub(crate) async fn published(scene: &mut Scene) -> anyhow::Result<()> {
     scene.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APPLICATIONS}})).await?;
     scene
         .apply(json!({
@@ -48,7 +48,7 @@ async fn profiles(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
 
 /// Waits until there is a profile for slices of this kind that is as wanted,
 /// and returns it.
-async fn offered(scene: &Scene, slice: &str, disabled: &str) -> anyhow::Result<DynamicObject> {
+pub(crate) async fn offered(scene: &Scene, slice: &str, disabled: &str) -> anyhow::Result<DynamicObject> {
     let api = profiles(scene).await?;
     wait::asking(&format!("{slice} is on the menu, disabled: {disabled}"), wait::PATIENCE, async || {
         let all = api.list(&ListParams::default()).await?.items;

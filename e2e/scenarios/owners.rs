@@ -61,13 +61,15 @@ fn a_request_is_told_by_the_name_of_who_stands_behind_its_pod() {
     });
 }
 
-/// What makes pods on clusters with KubeRay, JobSet, LeaderWorkerSet and the trainer: group, version, kind, plural.
-const OTHERS: [(&str, &str, &str, &str); 5] = [
+/// What makes pods on clusters with KubeRay, JobSet, LeaderWorkerSet and both trainers: group, version, kind, plural.
+/// The kinds of model servers are on every cluster of the scenarios.
+const OTHERS: [(&str, &str, &str, &str); 6] = [
     ("ray.io", "v1", "RayJob", "rayjobs"),
     ("ray.io", "v1", "RayCluster", "rayclusters"),
     ("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
     ("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs"),
     ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets"),
+    ("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"),
 ];
 
 /// A CRD that takes any object of a kind.
@@ -88,8 +90,8 @@ fn any_object((group, version, kind, plural): (&str, &str, &str, &str)) -> Value
 /// The object of others that stands between a person and the pods: kind, name and version.
 type Link = (&'static str, &'static str, &'static str);
 
-/// What KubeRay, JobSet, LeaderWorkerSet and the trainer would make: each is controlled by the one before it. What
-/// makes the pods is real.
+/// What KubeRay, JobSet, LeaderWorkerSet, the trainers and KServe would make: each is controlled by the one before it.
+/// What makes the pods is real.
 struct Chain {
     /// From the top.
     above: &'static [Link],
@@ -97,8 +99,9 @@ struct Chain {
     makes: (&'static str, &'static str, u32),
 }
 
-/// KubeRay makes pods itself, JobSet indexed Jobs, and LeaderWorkerSet a StatefulSet for the leaders of its groups.
-const CHAINS: [Chain; 3] = [
+/// KubeRay and the training operator make pods themselves, JobSet indexed Jobs, LeaderWorkerSet a StatefulSet for the
+/// leaders of its groups, and KServe a Deployment for a server on one node, a LeaderWorkerSet for one that spans nodes.
+const CHAINS: [Chain; 6] = [
     Chain {
         above: &[("RayJob", "score", "ray.io/v1"), ("RayCluster", "score-x7x2p", "ray.io/v1")],
         makes: ("Pod", "score-x7x2p-worker", 1),
@@ -114,6 +117,18 @@ const CHAINS: [Chain; 3] = [
         above: &[("LeaderWorkerSet", "granite", "leaderworkerset.x-k8s.io/v1")],
         makes: ("StatefulSet", "granite", 2),
     },
+    Chain { above: &[("PyTorchJob", "finetune", "kubeflow.org/v1")], makes: ("Pod", "finetune-worker-0", 1) },
+    Chain {
+        above: &[("InferenceService", "chat", "serving.kserve.io/v1beta1")],
+        makes: ("Deployment", "chat-predictor", 2),
+    },
+    Chain {
+        above: &[
+            ("LLMInferenceService", "mixtral", "serving.kserve.io/v1alpha1"),
+            ("LeaderWorkerSet", "mixtral-kserve-mn", "leaderworkerset.x-k8s.io/v1"),
+        ],
+        makes: ("StatefulSet", "mixtral-kserve-mn", 1),
+    },
 ];
 
 /// What makes the pods of a chain.
@@ -127,6 +142,14 @@ fn maker((kind, name, count): (&str, &str, u32)) -> Value {
             job["spec"]["parallelism"] = json!(count);
             job
         }
+        "Deployment" => {
+            let mut set = asks("apps/v1", "Deployment", name);
+            set["spec"]["replicas"] = json!(count);
+            let server = name.strip_suffix("-predictor").unwrap_or(name);
+            set["spec"]["template"]["metadata"]["labels"]["serving.kserve.io/inferenceservice"] =
+                json!(server);
+            set
+        }
         _ => {
             let mut set = asks("apps/v1", "StatefulSet", name);
             set["spec"]["replicas"] = json!(count);
@@ -139,7 +162,8 @@ fn maker((kind, name, count): (&str, &str, u32)) -> Value {
 
 /// Who waits is known by the object that a person wrote. The nodes are a fleet with all of its slices in use.
 #[test]
-fn whoever_stands_above_a_ray_cluster_an_indexed_job_or_a_leader_worker_set_is_named() {
+fn whoever_stands_above_a_ray_cluster_an_indexed_job_or_a_leader_worker_set_is_named_and_so_are_model_servers()
+ {
     scenario(async |scene| {
         let crds: Vec<Value> = OTHERS.into_iter().map(any_object).collect();
         objects::install_crds(&scene.client(), &crds).await?;
@@ -172,8 +196,12 @@ fn whoever_stands_above_a_ray_cluster_an_indexed_job_or_a_leader_worker_set_is_n
         }
         // One line for each pod, under the name of who stands behind it.
         let expected = [
+            "InferenceService chat",
+            "InferenceService chat",
+            "LLMInferenceService mixtral",
             "LeaderWorkerSet granite",
             "LeaderWorkerSet granite",
+            "PyTorchJob finetune",
             "RayJob score",
             "TrainJob tune",
             "TrainJob tune",
@@ -193,6 +221,14 @@ fn whoever_stands_above_a_ray_cluster_an_indexed_job_or_a_leader_worker_set_is_n
             let maker = maker(makes);
             let (api, _) = objects::api_of(&scene.client(), &maker).await?;
             api.delete(makes.1, &kube::api::DeleteParams::background()).await?;
+        }
+        for (kind, name, api_version) in CHAINS.iter().flat_map(|chain| chain.above) {
+            // Their kinds stay.
+            if api_version.starts_with("serving.kserve.io/") {
+                let server = json!({"apiVersion": api_version, "kind": kind,
+                    "metadata": {"name": name, "namespace": TEAM}});
+                scene.delete(server).await?;
+            }
         }
         scene
             .policy("research", "has nobody who waits", |object| {

@@ -33,8 +33,13 @@ pub(crate) async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) ->
 
 /// A queue, `research`, that gives so much of each resource and asks our check.
 pub(crate) async fn one_queue(scene: &Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
+    one_queue_for(scene, json!({"nodeLabels": {POOL: "research"}}), quota).await
+}
+
+/// The same, for a flavor like this.
+pub(crate) async fn one_queue_for(scene: &Scene, flavor: Value, quota: &[(&str, u32)]) -> anyhow::Result<()> {
     scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": "slicewright.io/slices"}))).await?;
-    scene.apply(kueue("ResourceFlavor", "pool", json!({"nodeLabels": {POOL: "research"}}))).await?;
+    scene.apply(kueue("ResourceFlavor", "pool", flavor)).await?;
     let mut resources = vec![
         json!({"name": "cpu", "nominalQuota": "100"}),
         json!({"name": "memory", "nominalQuota": "500Gi"}),
@@ -141,7 +146,7 @@ async fn the_pod(scene: &Scene, name: &str) -> anyhow::Result<Pod> {
 }
 
 /// The objects of the guide, in its order.
-fn guide() -> anyhow::Result<Vec<Value>> {
+pub(crate) fn guide() -> anyhow::Result<Vec<Value>> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
     let mut objects = Vec::new();
     // What stands before is an excerpt of a policy.
@@ -398,7 +403,7 @@ fn a_node_that_is_lost_before_the_pod_has_it_gives_the_workload_back_to_its_queu
 }
 
 /// Waits until a pod has these gates and no others.
-async fn wait_for_gates(scene: &Scene, pod: &str, gates: &[&str]) -> anyhow::Result<()> {
+pub(crate) async fn wait_for_gates(scene: &Scene, pod: &str, gates: &[&str]) -> anyhow::Result<()> {
     wait::asking(&format!("{pod} has the gates {gates:?}"), wait::PATIENCE, async || {
         let found = scene.pods().get_opt(pod).await?.and_then(|pod| pod.spec).unwrap_or_default();
         let has: Vec<String> = found.scheduling_gates.into_iter().flatten().map(|gate| gate.name).collect();

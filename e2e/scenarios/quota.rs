@@ -12,7 +12,7 @@ use crate::queues::{
 };
 
 /// A job of so many pods that all run at the same time.
-fn job(name: &str, resource: &str, pods: u32) -> Value {
+pub(crate) fn job(name: &str, resource: &str, pods: u32) -> Value {
     let template = Value::from(pod("unused", resource, 1))["spec"].clone();
     let mut template = json!({"spec": template});
     template["spec"]["restartPolicy"] = json!("Never");
@@ -24,7 +24,7 @@ fn job(name: &str, resource: &str, pods: u32) -> Value {
 }
 
 /// Waits until so many pods of a job run, and says on which nodes.
-async fn job_runs(scene: &Scene, job: &str, pods: usize) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn job_runs(scene: &Scene, job: &str, pods: usize) -> anyhow::Result<Vec<String>> {
     let of_job = ListParams::default().labels(&format!("job-name={job}"));
     wait::asking(&format!("{pods} pods of {job} run"), wait::PATIENCE, async || {
         let found = scene.pods().list(&of_job).await?.items;

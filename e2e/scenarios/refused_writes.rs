@@ -3,9 +3,13 @@
 
 use anyhow::Context;
 use e2e::objects::{self, MAP_NAME, OPERATOR_USER};
-use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario, wait};
-use kube::api::{Patch, PatchParams};
+use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, policy, scenario, wait, workbench};
+use kube::ResourceExt;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+
+use crate::menu::{APPLICATIONS, offered, published};
+use crate::queues::{QUEUE, check_says, research_queues, workloads};
 
 const WORDS: &str = "nothing moves on Fridays";
 
@@ -47,6 +51,21 @@ impl Refused {
         let sample = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy",
             "metadata": {"name": "gpu-cluster-policy"}});
         Self { group: "nvidia.com", resource: "clusterpolicies", operations: &["UPDATE"], sample }
+    }
+
+    fn hardware_profiles() -> Self {
+        let sample = json!({"apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+            "metadata": {"name": "sample", "namespace": APPLICATIONS},
+            "spec": {"identifiers": [{"displayName": "CPU", "identifier": "cpu", "minCount": 1, "defaultCount": 1}]}});
+        let (group, resource) = ("infrastructure.opendatahub.io", "hardwareprofiles");
+        Self { group, resource, operations: &["CREATE"], sample }
+    }
+
+    /// The statuses of workloads, of which one has this name.
+    fn workloads(name: &str) -> Self {
+        let sample = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+            "metadata": {"name": name, "namespace": TEAM}});
+        Self { group: "kueue.x-k8s.io", resource: "workloads/status", operations: &["UPDATE"], sample }
     }
 
     fn status_of(resource: &'static str, sample: Value) -> Self {
@@ -199,8 +218,18 @@ fn refused_writes_of_events_are_told_when_they_may_be() {
 }
 
 fn counted(metrics: &str, kind: &str) -> bool {
-    let of_kind = format!("slicewright_refused_writes{{kind=\"{kind}\"}} 1");
-    metrics.lines().any(|line| line.starts_with(&of_kind))
+    let of_kind = format!("slicewright_refused_writes{{kind=\"{kind}\"}} ");
+    metrics.lines().filter_map(|line| line.strip_prefix(&of_kind)).any(|times| times != "0")
+}
+
+/// Waits until refusals of a kind are counted, or no longer.
+async fn is_counted(scene: &Scene, kind: &str, wanted: bool) -> anyhow::Result<()> {
+    let operator = scene.operators().first().context("it was started")?;
+    wait::asking(&format!("a refused {kind} is counted: {wanted}"), wait::PATIENCE, async || {
+        let metrics = operator.metrics().await?;
+        Ok(if counted(&metrics, kind) == wanted { Ok(()) } else { Err(metrics) })
+    })
+    .await
 }
 
 #[test]
@@ -238,18 +267,9 @@ fn refused_writes_of_a_policys_status_are_counted_and_keep_nobody_from_a_slice()
         refused.begin(scene).await?;
         scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
         scene.runs("asks").await?;
-        let operator = scene.operators().first().context("it was started")?;
-        let count = async |wanted: bool| {
-            wait::asking("the refusal is counted while it lasts", wait::PATIENCE, async || {
-                let metrics = operator.metrics().await?;
-                let is = counted(&metrics, "GpuPartitionPolicy");
-                Ok(if is == wanted { Ok(()) } else { Err(metrics) })
-            })
-            .await
-        };
-        count(true).await?;
+        is_counted(scene, "GpuPartitionPolicy", true).await?;
         refused.end(scene).await?;
-        count(false).await?;
+        is_counted(scene, "GpuPartitionPolicy", false).await?;
         scene.converged("research").await
     });
 }
@@ -290,5 +310,57 @@ fn a_refusal_to_point_cluster_policy_to_the_map_of_sharing_is_told_and_no_node_i
         scene.delete(train).await?;
         scene.offers_resources(&busy, &[("nvidia.com/gpu.shared", 16)]).await?;
         scene.converged("notebooks").await
+    });
+}
+
+#[test]
+fn refused_answers_of_an_admission_check_are_counted_and_given_once_they_are_allowed() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("3g.40gb"), 4)]).await?;
+        scene.apply(pod("plain", "cpu", 1).labelled(QUEUE, "research")).await?;
+        scene.runs("plain").await?;
+        scene.converged("research").await?;
+        let all = workloads(scene).await?.list(&ListParams::default()).await?.items;
+        let refused = Refused::workloads(&all.first().context("the pod has a workload")?.name_any());
+        refused.begin(scene).await?;
+        scene.apply(workbench("lab", &mig("3g.40gb"), 1).labelled(QUEUE, "research")).await?;
+        is_counted(scene, "Workload", true).await?;
+        // Its slice is made all the same.
+        scene.told("Pod", "lab-0", "3g.40gb is free on").await?;
+        let held = check_says(scene, "lab", "Pending", "").await?;
+        let said = held["message"].as_str().unwrap_or_default();
+        assert!(!said.contains("3g.40gb"), "it was refused: {held}");
+        refused.end(scene).await?;
+        check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        scene.workbench_runs("lab").await?;
+        is_counted(scene, "Workload", false).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn refused_hardware_profiles_are_counted_and_published_once_they_are_allowed() {
+    scenario(async |scene| {
+        scene
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APPLICATIONS}}))
+            .await?;
+        let refused = Refused::hardware_profiles();
+        refused.begin(scene).await?;
+        published(scene).await?;
+        is_counted(scene, "HardwareProfile", true).await?;
+        let metrics = scene.operators().first().context("it was started")?.metrics().await?;
+        let missing = |line: &str| {
+            line.starts_with("slicewright_hardware_profiles{")
+                && line.contains("state=\"missing\"")
+                && !line.ends_with(" 0")
+        };
+        assert!(metrics.lines().any(missing), "the guide tells people to look there:\n{metrics}");
+        // Who asks for a slice without a profile gets it all the same.
+        scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
+        scene.runs("asks").await?;
+        refused.end(scene).await?;
+        offered(scene, "3g.40gb", "false").await?;
+        is_counted(scene, "HardwareProfile", false).await?;
+        scene.converged("research").await
     });
 }

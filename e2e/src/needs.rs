@@ -4,6 +4,7 @@
 
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[
+    ("admission_steps::", "Kueue is a process beside the control plane there"),
     ("agent::", "its agents are processes beside virtual nodes"),
     (
         "agent_changes::",
@@ -41,6 +42,7 @@ const WHY: &[(&str, &str)] = &[
     ("menu::", "OpenShift AI's own namespace and installation are not there on the kind cluster"),
     ("metrics::", "it is about what is scraped from the operator"),
     ("mid_way::", "it takes nodes away and restarts them, or reads the audit log"),
+    ("model_servers::", "it wants two nodes with eight GPUs each"),
     ("modes::", "it reads the audit log"),
     ("nothing_can_be_done::", "it takes our CRDs, and a namespace, from a running operator"),
     ("olm_bundle::", "it is about the bundle and the API server alone"),
@@ -51,6 +53,7 @@ const WHY: &[(&str, &str)] = &[
     ("pod_groups::", "the controllers are processes beside the control plane there"),
     ("pods_in_the_way::", "it tells a pod when to start"),
     ("queues::", "Kueue is a process beside the control plane there"),
+    ("queues_later::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("quota::", "Kueue is a process beside the control plane there"),
     ("refusals::", "this part of it wants virtual nodes"),
@@ -62,10 +65,12 @@ const WHY: &[(&str, &str)] = &[
     ("seed_000::", "it wants strategy single, and the kind cluster is set up with mixed"),
     ("selectors::", "it counts the nodes of a fleet of its own"),
     ("sharing::", "it wants cards without MIG, or makes MPS's daemon fail"),
+    ("sidecars::", "it wants two nodes with eight GPUs each"),
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
     ("soak::", "it lets things go wrong on virtual nodes, and its agents are processes beside them"),
     ("static_policy::", "this part of it wants virtual nodes"),
     ("support_bundle::", "it counts the files that a fleet of its own leaves behind"),
+    ("topology::", "Kueue is a process beside the control plane there"),
     ("trouble::", "it lets things go wrong on virtual nodes"),
     ("tutorial::", "it walks through a cluster that is not set up yet"),
     ("unmade::", "it wants two nodes with eight GPUs each"),

@@ -254,6 +254,8 @@ fn kind(method: &Method, path: &str) -> Option<&'static str> {
         ("/eviction", "eviction"),
         ("/gpunodes/", if path.ends_with("/status") { "status of a GpuNode" } else { "GpuNode" }),
         ("/gpupartitionpolicies/", "status of a policy"),
+        ("/workloads/", "status of a Workload"),
+        ("/admissionchecks/", "status of an AdmissionCheck"),
         ("/configmaps", "map"),
         ("/events", "event"),
         ("/pods/", "pod"),
@@ -283,6 +285,10 @@ mod tests {
         assert_eq!(of(Method::PATCH, "/apis/slicewright.io/v1alpha1/gpunodes/a1"), Some("GpuNode"));
         let status = "/apis/slicewright.io/v1alpha1/gpunodes/a1/status";
         assert_eq!(of(Method::PATCH, status), Some("status of a GpuNode"));
+        let workload = "/apis/kueue.x-k8s.io/v1beta2/namespaces/n/workloads/w/status";
+        assert_eq!(of(Method::PATCH, workload), Some("status of a Workload"));
+        let check = "/apis/kueue.x-k8s.io/v1beta2/admissionchecks/c/status";
+        assert_eq!(of(Method::PATCH, check), Some("status of an AdmissionCheck"));
         assert_eq!(of(Method::POST, "/api/v1/namespaces/n/pods/p/eviction"), Some("eviction"));
         assert_eq!(of(Method::DELETE, "/api/v1/namespaces/n/pods/p"), Some("pod"));
         assert_eq!(of(Method::POST, "/apis/events.k8s.io/v1/namespaces/n/events"), Some("event"));

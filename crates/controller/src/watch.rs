@@ -218,29 +218,7 @@ impl Watches {
                 let kind = ours(api::GpuNode::plural(&()).as_ref(), "GpuNode");
                 self.tasks.spawn(follow_dynamic(client, kind, all, out))
             }
-            Source::Foreign(foreign) => self.tasks.spawn(async move {
-                let kind = served(&client, foreign, &out).await;
-                match foreign {
-                    // Anybody who has a namespace may make these, or have them made.
-                    Foreign::Notebook
-                    | Foreign::HardwareProfile
-                    | Foreign::Workload
-                    | Foreign::AdmissionCheck
-                    | Foreign::ResourceFlavor
-                    | Foreign::LocalQueue
-                    | Foreign::InferenceService
-                    | Foreign::LlmInferenceService => {
-                        let api: Api<Bounded<DynamicObject>> = Api::all_with(client, &kind);
-                        follow(api, all, out, Item::bounded).await;
-                    }
-                    Foreign::ClusterPolicy
-                    | Foreign::GpuCluster
-                    | Foreign::DscInitialization
-                    | Foreign::ClusterQueue => {
-                        follow_dynamic(client, kind, all, out).await;
-                    }
-                }
-            }),
+            Source::Foreign(foreign) => self.tasks.spawn(follow_foreign(client, foreign, all, out)),
         }
     }
 }
@@ -299,6 +277,40 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
     }
 }
 
+/// Follows a kind of others, in a version that is served: an upgrade of theirs
+/// may end the one that was read so far.
+async fn follow_foreign(client: Client, foreign: Foreign, all: Selection, out: Out) {
+    let mut pauses = out.pauses.clone();
+    loop {
+        let kind = served(&client, foreign, &out).await;
+        let ended = match foreign {
+            // Anybody who has a namespace may make these, or have them made.
+            Foreign::Notebook
+            | Foreign::HardwareProfile
+            | Foreign::Workload
+            | Foreign::AdmissionCheck
+            | Foreign::ResourceFlavor
+            | Foreign::LocalQueue
+            | Foreign::InferenceService
+            | Foreign::LlmInferenceService => {
+                let api: Api<Bounded<DynamicObject>> = Api::all_with(client.clone(), &kind);
+                follow_while_served(&api, &all, &out, &Item::bounded, &mut pauses).await
+            }
+            Foreign::ClusterPolicy
+            | Foreign::GpuCluster
+            | Foreign::DscInitialization
+            | Foreign::ClusterQueue => {
+                let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+                follow_while_served(&api, &all, &out, &Item::dynamic, &mut pauses).await
+            }
+        };
+        match ended {
+            Followed::NobodyListens => return,
+            Followed::NotServed => {}
+        }
+    }
+}
+
 async fn follow_dynamic(client: Client, kind: ApiResource, all: Selection, out: Out) {
     let api: Api<DynamicObject> = Api::all_with(client, &kind);
     follow(api, all, out, Item::dynamic).await;
@@ -317,19 +329,46 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut pauses = out.pauses.clone();
+    // Of a kind that has one version only, it may be served again.
+    while let Followed::NotServed = follow_while_served(&api, &params, &out, &item, &mut pauses).await {}
+}
+
+/// Why a kind is not followed any more.
+enum Followed {
+    /// The operator is gone.
+    NobodyListens,
+    /// The API server does not know the kind in this version.
+    NotServed,
+}
+
+/// The same, until the API server does not know the kind in this version any
+/// more. Returns after a pause.
+async fn follow_while_served<K>(
+    api: &Api<K>,
+    params: &Selection,
+    out: &Out,
+    item: &impl Fn(K) -> Item,
+    pauses: &mut Pauses,
+) -> Followed
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     loop {
-        let ended = match list(&api, &params, &out, &item).await {
-            Ok(version) => watch(&api, &params, &out, &item, &mut pauses, version).await,
+        let ended = match list(api, params, out, item).await {
+            Ok(version) => watch(api, params, out, item, pauses, version).await,
             Err(ended) => ended,
         };
-        match ended {
-            Ended::NobodyListens => return,
-            Ended::Broke(text) => {
-                if !out.send(Change::Trouble(text)).await {
-                    return;
-                }
-                tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
-            }
+        let (text, is_served) = match ended {
+            Ended::NobodyListens => return Followed::NobodyListens,
+            Ended::NotServed(text) => (text, false),
+            Ended::Broke(text) => (text, true),
+        };
+        if !out.send(Change::Trouble(text)).await {
+            return Followed::NobodyListens;
+        }
+        tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
+        if !is_served {
+            return Followed::NotServed;
         }
     }
 }
@@ -338,13 +377,19 @@ where
 enum Ended {
     /// The operator is gone.
     NobodyListens,
+    /// The API server does not know the kind, or not in this version.
+    NotServed(String),
     /// It did not get through.
     Broke(String),
 }
 
 impl Ended {
     fn by(doing: &str, error: &kube::Error) -> Self {
-        Self::Broke(format!("{doing}: {}", chain(error)))
+        let text = format!("{doing}: {}", chain(error));
+        match error {
+            kube::Error::Api(status) if status.code == 404 => Self::NotServed(text),
+            _ => Self::Broke(text),
+        }
     }
 }
 

@@ -152,3 +152,65 @@ fn a_watch_that_broke_is_tried_soon_and_then_at_most_so_seldom() {
     pauses.reset();
     assert_eq!(pauses.next(), Some(Duration::from_millis(250)));
 }
+
+/// An API server that serves a kind of Kueue in `v1beta1` until its first watch, and in `v1beta2` from then on, as
+/// after an upgrade of Kueue that ends a version; and the lists that it was asked for.
+fn upgraded() -> (Client, Arc<Mutex<Vec<String>>>) {
+    let listed = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&listed);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let mut noted = noted.lock().unwrap();
+        let served = if noted.is_empty() { "v1beta1" } else { "v1beta2" };
+        let is_known = path.starts_with(&format!("/apis/kueue.x-k8s.io/{served}"));
+        let is_list = path.ends_with("/admissionchecks") && !is_watch;
+        if is_list {
+            noted.push(path.clone());
+        }
+        let (status, body) = match (is_known, is_list) {
+            (false, _) => (
+                404,
+                r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"x"}"#,
+            ),
+            (true, true) => {
+                (200, r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#)
+            }
+            (true, false) if is_watch => (200, ""),
+            (true, false) => (
+                200,
+                r#"{"kind":"APIResourceList","groupVersion":"x","resources":[{"name":"admissionchecks",
+                    "singularName":"","namespaced":false,"kind":"AdmissionCheck","verbs":["list"]}]}"#,
+            ),
+        };
+        let answer = http::Response::builder().status(status).body(Body::from(body.as_bytes().to_vec()));
+        async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
+    });
+    (Client::new(service, "default"), listed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_others_whose_version_ends_is_followed_in_the_next_one() {
+    let (client, listed) = upgraded();
+    let (changes, mut told) = mpsc::channel(BACKLOG);
+    let kind = Foreign::AdmissionCheck;
+    let out = Out {
+        source: Source::Foreign(kind),
+        changes,
+        pauses: Pauses::new(Duration::from_secs(1)),
+        call_timeout: Duration::from_secs(10),
+        watch_time: WATCH_TIME,
+    };
+    let following = tokio::spawn(follow_foreign(client, kind, all(), out));
+    let mut lists = 0;
+    while lists < 2 {
+        // A kind that is followed in a version that is gone never comes to the end of its second list.
+        let next = tokio::time::timeout(Duration::from_secs(600), told.recv()).await;
+        let (_, change) = next.expect("it is followed again").unwrap();
+        lists += usize::from(matches!(change, Change::End));
+    }
+    following.abort();
+    let paths = ["v1beta1", "v1beta2"];
+    let paths = paths.map(|version| format!("/apis/kueue.x-k8s.io/{version}/admissionchecks"));
+    assert_eq!(listed.lock().unwrap()[..2], paths);
+}

@@ -6,8 +6,10 @@ use std::time::Duration;
 use controller::calls::{CallError, Calls, Evicted, Target, managers};
 use controller::class::Class;
 use controller::client::tamed;
+use controller::publish::kueue;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams};
+use reconcile::{CheckAnswer, CheckState};
 use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path, query_param};
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -263,4 +265,54 @@ async fn an_apply_takes_no_field_from_others_and_only_ours_is_taken_from_an_olde
         .collect();
     assert!(!queries[0].contains("force"), "our map is not taken from others: {}", queries[0]);
     assert!(queries[1].contains("force=true"), "{}", queries[1]);
+}
+
+/// A workload that waits for our check, as a round saw it in version 7.
+fn waiting() -> api::foreign::Workload {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "team-a", "name": "statefulset-lab", "resourceVersion": "7"},
+        "status": {"admissionChecks": [{"name": "gpu-slices", "state": "Pending", "message": ""}]},
+    }))
+    .unwrap()
+}
+
+/// What came of an answer of our check that was decided on that version.
+async fn answer_to(server: &MockServer) -> Result<(), CallError> {
+    let ready = CheckAnswer {
+        workload: ("team-a".to_owned(), "statefulset-lab".to_owned()),
+        check: "gpu-slices".to_owned(),
+        state: CheckState::Ready,
+        message: "its slices are free on a1".to_owned(),
+        gist: "its slices are free on a1".to_owned(),
+        updates: Vec::new(),
+        retry_after: None,
+    };
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    kueue::answer(&calls(server).await, "v1beta2", &waiting(), &ready, at).await.map(drop)
+}
+
+/// It was preempted or evicted after the round had seen it, or deleted: nobody writes to what it is by now.
+#[tokio::test]
+async fn an_answer_to_a_workload_that_was_evicted_or_deleted_meanwhile_is_written_once_and_not_forced_upon_it()
+ {
+    let evicted = status(409, "Conflict", "the object has been modified");
+    let deleted = status(404, "NotFound", "workloads.kueue.x-k8s.io \"statefulset-lab\" not found");
+    for (what, answer) in [("evicted", evicted), ("deleted", deleted)] {
+        let server = MockServer::start().await;
+        let of_that_version = json!({"metadata": {"resourceVersion": "7"},
+            "status": {"admissionChecks": [{"name": "gpu-slices", "state": "Ready"}]}});
+        Mock::given(method("PATCH"))
+            .and(path("/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads/statefulset-lab/status"))
+            .and(body_partial_json(of_that_version))
+            .respond_with(answer)
+            .expect(1)
+            .mount(&server)
+            .await;
+        let error = answer_to(&server).await.unwrap_err();
+        assert_eq!(error.class(), Class::Transient, "{what}: the next round decides anew: {error}");
+        assert!(!error.may_have_happened(), "{what}: nothing is awaited");
+        assert_eq!((error.is_conflict(), error.is_not_found()), (what == "evicted", what == "deleted"));
+        let all = server.received_requests().await.unwrap();
+        assert_eq!(all.len(), 1, "{what}: neither its spec nor its queue is written: {all:?}");
+    }
 }

@@ -65,3 +65,23 @@ fn the_flags_are_up_to_date() {
     );
     check("docs/reference/operator.md", &page);
 }
+
+#[test]
+fn the_guide_names_every_kind_that_is_watched_and_when() {
+    use controller::store::Foreign;
+    let page = include_str!("../../../../docs/guides/operator.md");
+    let (_, section) = page.split_once("## Which kinds are watched\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let row = |with: &str| section.lines().find(|line| line.contains(with)).unwrap_or_default();
+    let rows = [
+        (Foreign::ALWAYS.as_slice(), "while their CRDs exist"),
+        (Foreign::QUEUES.as_slice(), "with `kueue:"),
+        (Foreign::MENU.as_slice(), "with `hardwareProfiles.mode:"),
+    ];
+    for (kinds, when) in rows {
+        for kind in kinds {
+            let name = format!("`{}`", kind.names().1);
+            assert!(row(when).contains(&name), "{name} is watched, and not in the row {when:?} of the guide");
+        }
+    }
+}

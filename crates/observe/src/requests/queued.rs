@@ -45,7 +45,8 @@ pub struct QueuedSet {
     pub requests: Vec<RequestId>,
     /// How many of its pods have a node, or have had one.
     pub placed: u32,
-    /// Whether somebody has said on which node its pods are to run.
+    /// Whether somebody else says on which node its pods are to run: their
+    /// author, a flavor, or Kueue itself by a topology.
     pub is_kept_to_a_node: bool,
     /// Whether it asks for something that looks like a slice, and is the
     /// resource of no profile: nothing could ever serve it.
@@ -144,7 +145,8 @@ impl<'a> Queues<'a> {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
             let spec = self.as_it_will_run(workload, set, checks);
             queued.is_kept_to_a_node =
-                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME));
+                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
+                    || self.is_placed_by_topology(workload, set);
             queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
             let mut asked =
                 Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
@@ -246,6 +248,14 @@ impl<'a> Queues<'a> {
         let (kind, name) = owners::of_workload(workload)
             .map_or(("Workload", name.as_str()), |owner| (owner.kind.as_str(), owner.name.as_str()));
         owners::topmost(self.objects, namespace, kind, name)
+    }
+
+    /// Whether Kueue places the pods of a set itself: it adds the labels of a
+    /// rack or a host to each pod, and a node of ours could be in another one.
+    fn is_placed_by_topology(&self, workload: &Workload, set: &PodSet) -> bool {
+        let flavors = workload.assignment_of(set).into_iter().flat_map(|assigned| assigned.flavors.values());
+        let mut flavors = flavors.filter_map(|name| self.objects.resource_flavors.get(name));
+        flavors.any(|flavor| flavor.spec.topology_name.is_some())
     }
 
     /// A pod of a set as Kueue will start it: with the labels and tolerations

@@ -324,3 +324,70 @@ fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
         }
     }
 }
+
+/// One workload of two shapes: a driver on a whole GPU and three workers on small slices. Somebody computes on every
+/// GPU of the first node, so that the driver's slice has to be made on the second.
+fn driver_and_workers() -> Cluster {
+    let mut cluster = fleet();
+    // Seven slices on each of eight GPUs: with six left no GPU is idle.
+    for n in 0..50 {
+        cluster.add_pod(pod_of("others", n, SMALL, Some("n1")));
+    }
+    let mut both = of_job(workload("ray", SMALL, 3), "ray");
+    let whole = "nvidia.com/mig-7g.80gb";
+    let mut driver = both["spec"]["podSets"][0].clone();
+    driver["name"] = "driver".into();
+    driver["count"] = 1.into();
+    driver["template"]["spec"]["containers"][0]["resources"] =
+        json!({"requests": {whole: "1"}, "limits": {whole: "1"}});
+    both["spec"]["podSets"][0]["name"] = "workers".into();
+    both["spec"]["podSets"].as_array_mut().unwrap().insert(0, driver);
+    add(&mut cluster, "Workload", both);
+    cluster
+}
+
+#[test]
+fn a_workload_of_two_shapes_waits_for_the_rarer_slice_and_then_each_set_is_kept_to_its_own_node() {
+    let mut cluster = driver_and_workers();
+    let waits = one(&cluster);
+    assert_eq!(waits.state, CheckState::Pending, "{}", waits.message);
+    assert!(
+        waits.message.starts_with("slices for 3 of 4 pods are free; planned: n2"),
+        "what is there and what is missing: {}",
+        waits.message
+    );
+    assert!(waits.updates.is_empty(), "nobody starts in part: {waits:?}");
+    cluster.settle();
+    cluster.now += SignedDuration::from_hours(1);
+    let ready = one(&cluster);
+    assert_eq!((ready.state, ready.message.as_str()), (CheckState::Ready, "its slices are free on n1, n2"));
+    assert_eq!(
+        json!(ready.updates),
+        json!([
+            {"name": "driver", "nodeSelector": {HOSTNAME: "n2.cluster"}},
+            {"name": "workers", "nodeSelector": {HOSTNAME: "n1.cluster"}},
+        ])
+    );
+    // The slice of one set is lost: all of it goes back, since Kueue starts a workload as a whole.
+    admit(&mut cluster, &ready);
+    assert_eq!(says(&cluster), [], "nothing is lost yet");
+    cluster.edit_node("n2", |node| node.spec.get_or_insert_default().unschedulable = Some(true));
+    let lost = one(&cluster);
+    assert_eq!(lost.state, CheckState::Retry, "{}", lost.message);
+    assert!(lost.updates.is_empty());
+}
+
+/// Kueue adds the labels of a rack to each pod itself: a node of ours could be in another rack, and the pod would then
+/// fit nowhere.
+#[test]
+fn pods_that_kueue_places_by_a_topology_are_kept_to_no_node() {
+    let mut cluster = fleet();
+    let racks = json!({"nodeLabels": {}, "topologyName": "racks"});
+    add(&mut cluster, "ResourceFlavor", json!({"metadata": {"name": "racks"}, "spec": racks}));
+    let mut placed = workload("job", SMALL, 2);
+    placed["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+        {"name": "main", "count": 2, "flavors": {SMALL: "racks"}}]});
+    add(&mut cluster, "Workload", placed);
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+}
