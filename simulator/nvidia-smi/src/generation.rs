@@ -43,7 +43,8 @@ pub(crate) enum Form {
     /// The log has its wide column, and tells memory that cannot be repaired.
     WideLog,
     /// `Shared FB Memory Usage` of MIG devices, the EDPp multiplier;
-    /// applications' clocks are deprecated.
+    /// applications' clocks are deprecated; `nvlink` says of a card that it
+    /// has no links.
     R590,
     /// Remapped rows that are inactive; the help's field for a fabric's partition.
     /// Seen with 595, and with 580.159.04, a late build of its branch (`r582_49`),

@@ -18,12 +18,14 @@ nvidia-smi [OPTION [VALUE]] ...      a value may also stand behind =
 
     (nothing)                        tables of GPUs, MIG devices and processes
     -L,   --list-gpus                GPUs and MIG devices with their UUIDs
+    -B,   --list-excluded-gpus       GPUs that the driver leaves alone
     -q,   --query                    all about each GPU
     -d,   --display=                 with -q: only MEMORY, UTILIZATION, ECC, TEMPERATURE,
                                      POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, SUPPORTED_CLOCKS,
                                      PAGE_RETIREMENT, ACCOUNTING, ENCODER_STATS, FBC_STATS,
                                      SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, ROW_REMAPPER,
                                      GSP_FIRMWARE_VERSION, POWER_SMOOTHING, POWER_PROFILES
+    -u,   --unit                     with -q: units instead of GPUs
     -x,   --xml-format               with -q: as XML
     --dtd                            the DTD of that document; with -q -x: in it
     --query-gpu=                     chosen fields of GPUs; --help-query-gpu lists them
@@ -45,7 +47,7 @@ nvidia-smi [OPTION [VALUE]] ...      a value may also stand behind =
 
     mig                              GPU instances and compute instances: nvidia-smi mig -h
     dmon, pmon                       GPUs and processes, again and again: nvidia-smi dmon -h
-    topo -m, nvlink -s               how GPUs are connected
+    topo, nvlink                     how GPUs are connected: nvidia-smi topo -h
     -h,   --help                     this
     --version                        versions of the tool, the library and the driver
 
@@ -89,7 +91,15 @@ with both:
     -f, --filename=                      a file instead of standard output
 
 nvidia-smi topo -m                       how GPUs are connected, and which CPUs are near
-nvidia-smi nvlink -s [-i ...]            the NVLinks of GPUs
+nvidia-smi topo -c CPU                   the GPUs near a CPU
+nvidia-smi topo -n PATH -i GPU           the GPUs to which a path leads: 0 a PCIe switch of a board,
+                                         1 a PCIe switch, 2 several, 3 a host bridge, 4 several host
+                                         bridges of a CPU, 5 another NUMA node
+nvidia-smi topo -p -i GPU,GPU            the path between two GPUs
+nvidia-smi topo -p2p r|w|n|a|p           whether GPUs reach each other's memory: reading, writing, over
+                                         NVLink, with atomics, over PCIe
+nvidia-smi nvlink -s [-i ...]            the NVLinks of GPUs; -c, -e, -p and -R are answered where a GPU
+                                         has none
 ";
 
 /// `nvidia-smi --help-query-gpu` and its kin: the fields as the help of a driver

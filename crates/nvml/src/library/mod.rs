@@ -35,7 +35,9 @@ pub use engines::Engines;
 pub use event::{Event, EventSet};
 pub use instance::{GpuInstance, GpuInstanceInfo};
 pub use profile::{GpuProfile, Placement, profile_name};
-pub use readings::{Fabric, FieldValue, Platform, RemapAvailability, SramCounts, SramErrors};
+pub use readings::{
+    Fabric, FieldValue, Platform, RemapAvailability, Sample, Sampled, SramCounts, SramErrors,
+};
 
 /// The name under which every driver installs the library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";

@@ -4,12 +4,13 @@
 #![allow(unsafe_code, reason = "calls that nvml-wrapper does not have")]
 
 use std::os::raw::{c_uint, c_ulong, c_ulonglong};
+use std::ptr;
 
 use nvml_wrapper_sys::bindings::{
     self as sys, nvmlDevice_t, nvmlDeviceAddressingMode_t, nvmlDeviceCapabilities_t,
     nvmlDramEncryptionInfo_t, nvmlEccSramErrorStatus_t, nvmlFieldValue_t, nvmlGpuFabricInfoV_t,
     nvmlMarginTemperature_t, nvmlMemory_t, nvmlPciInfoExt_t, nvmlPdi_t, nvmlPlatformInfo_t,
-    nvmlRepairStatus_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t, nvmlValue_t,
+    nvmlRepairStatus_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlValue_t,
 };
 
 use super::device::Gpu;
@@ -52,6 +53,34 @@ impl FieldValue {
             Self::Real(_) => None,
         }
     }
+}
+
+/// A reading of which the driver remembers samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// Power, in milliwatts.
+    Power,
+    /// The load of the GPU, in percent, as are all that follow.
+    Gpu,
+    /// That of its memory.
+    Memory,
+    /// That of its encoders.
+    Encoder,
+    /// That of its decoders.
+    Decoder,
+    /// That of its JPEG engines.
+    Jpeg,
+    /// That of its optical flow engine.
+    OpticalFlow,
+}
+
+/// A reading of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was, in microseconds since 1970.
+    pub at: u64,
+    /// In the unit of what was sampled.
+    pub value: u64,
 }
 
 /// Errors of the static memory on the chip.
@@ -463,5 +492,48 @@ impl Gpu<'_> {
             }
         };
         Ok(value)
+    }
+
+    /// What the driver remembers of a reading, the oldest first.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code) where it remembers nothing,
+    /// [`Code::NotSupported`](crate::Code) with MIG on.
+    pub fn samples(&self, of: Sampled) -> Result<Vec<Sample>> {
+        const CALL: &str = "nvmlDeviceGetSamples";
+        let ask = function(CALL, &self.sys().nvmlDeviceGetSamples)?;
+        let number = match of {
+            Sampled::Power => sys::nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES,
+            Sampled::Gpu => sys::nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES,
+            Sampled::Memory => sys::nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES,
+            Sampled::Encoder => sys::nvmlSamplingType_enum_NVML_ENC_UTILIZATION_SAMPLES,
+            Sampled::Decoder => sys::nvmlSamplingType_enum_NVML_DEC_UTILIZATION_SAMPLES,
+            Sampled::Jpeg => sys::nvmlSamplingType_enum_NVML_JPG_UTILIZATION_SAMPLES,
+            Sampled::OpticalFlow => sys::nvmlSamplingType_enum_NVML_OFA_UTILIZATION_SAMPLES,
+        };
+        let (mut kind, mut count): (c_uint, c_uint) = (0, 0);
+        // SAFETY: the handle came from this library, which is loaded; both places are ours, and without an
+        // array the function only counts.
+        check(CALL, unsafe {
+            ask(self.handle(), number, 0, &raw mut kind, &raw mut count, ptr::null_mut())
+        })?;
+        let empty = nvmlSample_t { timeStamp: 0, sampleValue: nvmlValue_t { ullVal: 0 } };
+        let mut places = vec![empty; count as usize];
+        // SAFETY: as above; the array has as many places as `count` says.
+        check(CALL, unsafe {
+            ask(self.handle(), number, 0, &raw mut kind, &raw mut count, places.as_mut_ptr())
+        })?;
+        places.truncate(count as usize);
+        let value = |value: nvmlValue_t| {
+            // SAFETY: every byte of the union was initialised, and each of its variants is any number.
+            unsafe {
+                match kind {
+                    sys::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT => value.uiVal.into(),
+                    _ => value.ullVal,
+                }
+            }
+        };
+        let sample = |place: nvmlSample_t| Sample { at: place.timeStamp, value: value(place.sampleValue) };
+        Ok(places.into_iter().map(sample).collect())
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clients::{Node, cut, find};
 use gpu::{DriverBranch, Machine, Model};
 use mig::sharing::Known;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The first minor number of a GPU instance's capability, as NVIDIA's MIG guide counts them.
 fn capability(gpu: u32, gi: u32) -> u32 {
@@ -91,4 +91,40 @@ fn a_slice_that_is_made_later_is_in_the_next_specification() {
     assert_eq!(slices(&specification(&node, nvidia_ctk)), 1);
     node.change(|machine| cut(machine, 0, &["2g.20gb"])).unwrap();
     assert_eq!(slices(&specification(&node, nvidia_ctk)), 2);
+}
+
+/// The devices of a specification as they would be without a driver root of its own, and without the UUID of
+/// the card. What a container sees is compared, not where it is on the host.
+fn without_host(told: &Value, uuid: &str, root: &str) -> Value {
+    let text = told["devices"].to_string();
+    let text = text.replace(uuid, "GPU-00000000-0000-0000-0000-000000000000");
+    let text = text.replace(&format!("\"{root}\""), "\"\"");
+    let mut devices: Value = serde_json::from_str(&text).unwrap();
+    for device in devices.as_array_mut().unwrap() {
+        for node in device["containerEdits"]["deviceNodes"].as_array_mut().unwrap() {
+            node.as_object_mut().unwrap().remove("hostPath");
+        }
+    }
+    devices
+}
+
+#[test]
+fn a_card_that_is_not_cut_has_the_devices_of_a_real_one() {
+    let Some(found) = find(&["nvidia-ctk"]) else { return };
+    let machine =
+        Machine::new("n1", DriverBranch(580), store::now()).with_gpu(&Model::find("H100-80GB").unwrap());
+    let uuid = machine.gpu(0).unwrap().uuid.to_string();
+    let node = Node::new(machine, found.library).unwrap().with_driver_root().unwrap();
+    let root = node.file("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let told = specification(&node, found.programs[0].to_str().unwrap());
+    let seen = include_str!("../captures/cdi-h100-80gb-580.159.04.json");
+    let mut seen: Value = serde_json::from_str(seen).unwrap();
+    let told = without_host(&told, &uuid, &root);
+    // Who may not make device files has plain ones, which have no numbers.
+    if told[0]["containerEdits"]["deviceNodes"][0]["major"] == Value::Null {
+        for device in seen.as_array_mut().unwrap() {
+            device["containerEdits"]["deviceNodes"] = json!([{"path": "/dev/nvidia0"}]);
+        }
+    }
+    assert_eq!(told, seen, "{told:#}");
 }

@@ -221,6 +221,14 @@ fn a_node_with_several_models_and_a_display_card_is_cut_by_device_filter() {
 }
 
 #[test]
+fn a_card_that_is_not_cut_is_exported_as_a_real_one() {
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
+    let said = bench.run(&["export"]);
+    let seen = include_str!("../captures/mig-parted-h100-80gb-580.159.04.txt");
+    assert_eq!((said.code, said.out.as_str()), (0, seen), "{}", said.err);
+}
+
+#[test]
 fn where_the_driver_cannot_reset_the_gpu_itself_it_is_reset_through_nvidia_smi() {
     let Some(_) = find(&["nvidia-smi"]) else { return };
     let Some(bench) =

@@ -3,12 +3,8 @@
 
 /// Options that stand alone or with a value, at the beginning of a command line.
 const OPTIONS: &[&str] = &[
-    "-B",
-    "--list-excluded-gpus",
     "-col",
     "--columns",
-    "-u",
-    "--unit",
     "-e",
     "--ecc-config",
     "-p",

@@ -2,6 +2,7 @@
 //! `--id=0` and `--id 0` are the same. A parser made for other conventions
 //! would refuse `-mig`, `-lgip` and the optional value of `-cci`.
 
+mod connections;
 mod known;
 mod mig;
 mod monitors;
@@ -14,6 +15,7 @@ use std::collections::VecDeque;
 use crate::render::csv::Format;
 use crate::render::log::Section;
 
+pub(crate) use connections::{NvlinkQuestion, Path, PeerAccess, Topology};
 pub(crate) use mig::{MigAction, MigCommand};
 pub(crate) use monitors::{Metric, ProcessMetric, Rounds, Stamp};
 use wishes::Wishes;
@@ -36,6 +38,10 @@ pub(crate) enum Command {
         form: LogForm,
         repeated: Repeated,
     },
+    /// The units of several GPUs with one power supply, which `-u` asks for instead of GPUs.
+    LogOfUnits,
+    /// The GPUs that the driver was told to leave alone.
+    ListExcluded,
     /// The DTD of the document that `-x` prints.
     Dtd {
         file: Option<String>,
@@ -75,8 +81,11 @@ pub(crate) enum Command {
         stamp: Stamp,
         file: Option<String>,
     },
-    TopologyMatrix,
-    NvlinkStatus(Targets),
+    Topology(Topology),
+    Nvlink {
+        targets: Targets,
+        question: NvlinkQuestion,
+    },
 }
 
 /// What `--query-…` asks about.
@@ -134,6 +143,11 @@ impl Refused {
         ))
     }
 
+    /// A word where none is expected.
+    fn stray(word: &str) -> Self {
+        Self::Wrong(format!("Option \"{word}\" is not recognized.\n"))
+    }
+
     fn combination() -> Self {
         Self::Wrong(
             "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n".to_owned(),
@@ -186,8 +200,8 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Refused> {
             "mig" => mig::parse(words),
             "dmon" => monitors::dmon(words),
             "pmon" => monitors::pmon(words),
-            "topo" => monitors::topo(words),
-            "nvlink" => monitors::nvlink(words),
+            "topo" => connections::topo(words),
+            "nvlink" => connections::nvlink(words),
             known if known::is_subcommand(known) => Err(Refused::not_simulated(known)),
             unknown => Err(Refused::unknown(unknown)),
         };

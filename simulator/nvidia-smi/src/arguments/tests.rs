@@ -122,11 +122,12 @@ fn what_only_the_real_program_has_is_no_typing_error() {
     for (line, word) in [
         ("-lgc 1500,1500", "-lgc"),
         ("--ecc-config=1 -i 0", "--ecc-config"),
-        ("-B", "-B"),
+        ("-u", "-u"),
+        ("-q -u -x", "-u"),
         ("vgpu -q", "vgpu"),
         ("clocks", "clocks"),
-        ("topo -p2p r", "topo -p2p"),
-        ("nvlink -c", "nvlink -c"),
+        ("topo -mp", "topo -mp"),
+        ("nvlink -gt d", "nvlink -gt"),
         ("dmon --gpm-metrics 1", "dmon --gpm-metrics"),
         ("-r bus", "-r bus"),
     ] {
@@ -178,10 +179,36 @@ fn monitors_choose_columns_and_rounds() {
         "pmon -s p",
         "pmon -c -1",
         "topo",
+        "topo -c x",
+        "topo -n 6 -i 0",
+        "topo -n 4",
+        "topo -p -i 0",
+        "topo -p2p x",
+        "topo -m -i 0",
+        "topo -m -p2p r",
         "nvlink",
+        "nvlink -s -c",
+        "nvlink -r 0",
     ] {
         assert!(parsed(line).is_err(), "{line}");
     }
+}
+
+#[test]
+fn connections_are_asked_about_in_five_ways() {
+    for (line, question) in [
+        ("topo -m", Topology::Matrix),
+        ("topo -c 48", Topology::NearCpu(48)),
+        ("topo -i 1 -n 4", Topology::Nearest { path: Path::Cpu, gpu: "1".to_owned() }),
+        ("topo --gpu_path -i 0,3", Topology::Between(["0", "3"].map(str::to_owned))),
+        ("topo -p2p n", Topology::Peers(PeerAccess::NvLink)),
+    ] {
+        assert_eq!(parsed(line), Ok(Command::Topology(question)), "{line}");
+    }
+    let question = NvlinkQuestion::Other("-R");
+    assert_eq!(parsed("nvlink -R -i 1"), Ok(Command::Nvlink { targets: targets(&["1"]), question }));
+    assert_eq!(parsed("-q -u"), Ok(Command::LogOfUnits));
+    assert_eq!(parsed("-B"), Ok(Command::ListExcluded));
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(super) struct Wishes {
     repeated: Repeated,
     xml: bool,
     dtd: bool,
+    units: bool,
 }
 
 enum Action {
@@ -47,6 +48,7 @@ impl Wishes {
             "--help-query-supported-clocks" => Action::Done(Command::HelpQuery(Query::SupportedClocks)),
             "--version" => Action::Done(Command::Version),
             "-L" | "--list-gpus" => Action::List,
+            "-B" | "--list-excluded-gpus" => Action::Done(Command::ListExcluded),
             // `-a` is what `-q` was called once, and still works.
             "-q" | "--query" | "-a" => Action::Log,
             "--query-gpu" => Action::Query(Query::Gpu, words.value()?),
@@ -86,6 +88,7 @@ impl Wishes {
             "--format" => self.format = Some(format(&words.list()?)?),
             "-x" | "--xml-format" => self.xml = true,
             "--dtd" => self.dtd = true,
+            "-u" | "--unit" => self.units = true,
             "-f" | "--filename" => self.repeated.file = Some(words.value()?),
             "-l" | "--loop" => {
                 let seconds = words.optional_number().unwrap_or(LOOP);
@@ -100,12 +103,18 @@ impl Wishes {
     }
 
     pub(super) fn command(self) -> Result<Command, Refused> {
-        let Self { targets, mut actions, sections, format, repeated, xml, dtd } = self;
+        let Self { targets, mut actions, sections, format, repeated, xml, dtd, units } = self;
         let action = actions.pop();
         if !actions.is_empty() {
             return Err(Refused::combination());
         }
         let logs = matches!(action, Some(Action::Log));
+        if units {
+            // Of units only the log is known, of which there are none.
+            let alone = logs && !xml && !dtd && sections.is_none() && format.is_none();
+            let alone = alone && targets == Targets::default() && repeated == Repeated::default();
+            return if alone { Ok(Command::LogOfUnits) } else { Err(Refused::not_simulated("-u")) };
+        }
         if dtd && action.is_none() {
             let alone = Repeated { file: repeated.file.clone(), ..Repeated::default() };
             let is_alone = targets == Targets::default() && sections.is_none() && format.is_none() && !xml;

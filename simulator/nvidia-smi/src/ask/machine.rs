@@ -5,11 +5,14 @@ use std::os::raw::c_ulong;
 
 use nvml::library::FieldValue;
 use nvml::{Code, Error, Library};
-use nvml_wrapper::enum_wrappers::device::TopologyLevel;
+use nvml_wrapper::Device;
+use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus, TopologyLevel};
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::sys_exports::field_id as id;
 
 use super::Found;
-use crate::snapshot::{Connection, Neighbours, NvLink, ProcessLoad};
+use crate::arguments::{Path, PeerAccess};
+use crate::snapshot::{Connection, Neighbours, NvLink, Peer, PeerRow, ProcessLoad};
 
 /// The most NVLinks that any GPU has.
 const LINKS: u32 = 18;
@@ -89,6 +92,89 @@ fn common_ancestor(library: &Library, from: &Found<'_>, to: &Found<'_>) -> Conne
     }
 }
 
+/// What lies between two GPUs.
+///
+/// # Errors
+/// The library's.
+pub(crate) fn between(library: &Library, from: &Found<'_>, to: &Found<'_>) -> Result<Path, Error> {
+    let level = library.nvml().topology_common_ancestor(from.gpu.device(), to.gpu.device());
+    let level = level.map_err(|error| Error::from_call("nvmlDeviceGetTopologyCommonAncestor", error))?;
+    Ok(match level {
+        TopologyLevel::Internal => Path::Board,
+        TopologyLevel::Single => Path::Switch,
+        TopologyLevel::Multiple => Path::Switches,
+        TopologyLevel::HostBridge => Path::HostBridge,
+        TopologyLevel::Node => Path::Cpu,
+        TopologyLevel::System => Path::System,
+    })
+}
+
+/// The indices of the GPUs that are exactly so far from one; a GPU that is alone has none.
+///
+/// # Errors
+/// The library's.
+pub(crate) fn nearest(found: &Found<'_>, path: Path) -> Result<Vec<u32>, Error> {
+    const CALL: &str = "nvmlDeviceGetTopologyNearestGpus";
+    let level = match path {
+        Path::Board => TopologyLevel::Internal,
+        Path::Switch => TopologyLevel::Single,
+        Path::Switches => TopologyLevel::Multiple,
+        Path::HostBridge => TopologyLevel::HostBridge,
+        Path::Cpu => TopologyLevel::Node,
+        Path::System => TopologyLevel::System,
+    };
+    match found.gpu.device().topology_nearest_gpus(level) {
+        Ok(near) => indices(CALL, near),
+        // What a GPU is told that is alone (driver 580.159.04).
+        Err(NvmlError::InvalidArg) => Ok(Vec::new()),
+        Err(error) => Err(Error::from_call(CALL, error)),
+    }
+}
+
+/// The indices of the GPUs near a CPU.
+///
+/// # Errors
+/// The library's.
+pub(crate) fn near_cpu(library: &Library, cpu: u32) -> Result<Vec<u32>, Error> {
+    const CALL: &str = "nvmlSystemGetTopologyGpuSet";
+    let near = library.nvml().topology_gpu_set(cpu).map_err(|error| Error::from_call(CALL, error))?;
+    indices(CALL, near)
+}
+
+fn indices(call: &'static str, devices: Vec<Device<'_>>) -> Result<Vec<u32>, Error> {
+    devices.iter().map(|device| device.index().map_err(|error| Error::from_call(call, error))).collect()
+}
+
+/// What each GPU can do with the memory of every other.
+pub(crate) fn peers(found: &[Found<'_>], access: PeerAccess) -> Vec<PeerRow> {
+    let capability = || match access {
+        PeerAccess::Read => P2pCapabilitiesIndex::Read,
+        PeerAccess::Write => P2pCapabilitiesIndex::Write,
+        PeerAccess::NvLink => P2pCapabilitiesIndex::NvLink,
+        PeerAccess::Atomics => P2pCapabilitiesIndex::Atomics,
+        // The header calls it PCI, and used to call it PROP.
+        PeerAccess::Pcie => P2pCapabilitiesIndex::Prop,
+    };
+    let row = |from: &Found<'_>| {
+        let peer = |to: &Found<'_>| {
+            if from.index == to.index {
+                return Peer::Itself;
+            }
+            match from.gpu.device().p2p_status(to.gpu.device(), capability()) {
+                Ok(P2pStatus::Ok) => Peer::Can,
+                Ok(P2pStatus::ChipsetNotSupported) => Peer::NotByChipset,
+                Ok(P2pStatus::GpuNotSupported) => Peer::NotByGpu,
+                Ok(P2pStatus::IohTopologyNotSupported) => Peer::NotByTopology,
+                Ok(P2pStatus::DisabledByRegkey) => Peer::Disabled,
+                Ok(P2pStatus::NotSupported) => Peer::Cannot,
+                Ok(P2pStatus::Unknown) | Err(_) => Peer::Unknown,
+            }
+        };
+        PeerRow { index: from.index, peers: found.iter().map(peer).collect() }
+    };
+    found.iter().map(row).collect()
+}
+
 /// The bits of a mask as ranges, such as `0-19,40-59`.
 fn ranges(mask: &[c_ulong]) -> Option<String> {
     let bits = c_ulong::BITS as usize;
@@ -123,7 +209,12 @@ pub(crate) fn nvlinks_of(found: &Found<'_>) -> Result<Vec<NvLink>, Error> {
                 let speed = speed.ok().and_then(FieldValue::count).filter(|_| active);
                 links.push(NvLink { number, active, speed });
             }
-            Err(error) if number > 0 && error.code() == Some(Code::InvalidArgument) => break,
+            // Past the last link of a card that has fewer than others.
+            Err(error)
+                if number > 0 && matches!(error.code(), Some(Code::InvalidArgument | Code::NotSupported)) =>
+            {
+                break;
+            }
             Err(error) => return Err(error),
         }
     }

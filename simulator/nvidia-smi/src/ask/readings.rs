@@ -1,6 +1,6 @@
 //! Readings that only the log and `--query-gpu` show. Values that the library does not provide are absent.
 
-use nvml::library::{FieldValue, Gpu};
+use nvml::library::{FieldValue, Gpu, Sample, Sampled};
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{
     Clock, EccCounter, GpuVirtualizationMode, HostVgpuMode, InfoRom, MemoryError, MemoryLocation,
@@ -11,8 +11,8 @@ use nvml_wrapper::sys_exports::field_id as id;
 use super::rounding::Rounding;
 use crate::snapshot::{
     Board, ByLocation, ClockEvents, ClockSettings, EngineLoad, EventCounters, Inforom, LOCATIONS, Limits,
-    LinkDetail, Location, Memory, MemoryErrors, Modes, Periods, PowerDetail, Readings, RemappedRows,
-    Sessions, Thermal,
+    LinkDetail, Location, Memory, MemoryErrors, Modes, Past, Pasts, Periods, PowerDetail, Readings,
+    RemappedRows, Sessions, Thermal,
 };
 
 /// The scope of a field that means the memory, not the GPU.
@@ -32,6 +32,7 @@ pub(super) fn read(gpu: &Gpu<'_>, rounding: Rounding) -> Readings {
             jpeg: gpu.jpeg_utilization().ok(),
             ofa: gpu.ofa_utilization().ok(),
         },
+        pasts: pasts(gpu),
         encoding: device.encoder_stats().ok().map(|stats| Sessions {
             count: stats.session_count,
             frames: stats.average_fps,
@@ -68,6 +69,34 @@ pub(super) fn read(gpu: &Gpu<'_>, rounding: Rounding) -> Readings {
             reserved: 0,
         }),
     }
+}
+
+/// What the driver remembers. Of clocks it remembers nothing.
+fn pasts(gpu: &Gpu<'_>) -> Pasts {
+    let past = |of| gpu.samples(of).ok().and_then(|samples| past(&samples));
+    Pasts {
+        power: past(Sampled::Power),
+        gpu: past(Sampled::Gpu),
+        memory: past(Sampled::Memory),
+        encoder: past(Sampled::Encoder),
+        decoder: past(Sampled::Decoder),
+        jpeg: past(Sampled::Jpeg),
+        ofa: past(Sampled::OpticalFlow),
+    }
+}
+
+/// The summary of some samples; there is none of no sample.
+fn past(samples: &[Sample]) -> Option<Past> {
+    let values = || samples.iter().map(|sample| sample.value);
+    let times = || samples.iter().map(|sample| sample.at);
+    let count = samples.len() as u64;
+    Some(Past {
+        count,
+        duration: times().max()? - times().min()?,
+        max: values().max()?,
+        min: values().min()?,
+        mean: values().sum::<u64>() / count,
+    })
 }
 
 /// A field of the whole GPU, as a count.
@@ -278,5 +307,18 @@ fn link(gpu: &Gpu<'_>) -> LinkDetail {
             count(gpu, id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK),
             count(gpu, id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_summarised_by_their_times_and_values() {
+        let samples = [(3_000, 10), (1_000, 0), (5_000, 21)].map(|(at, value)| Sample { at, value });
+        let summary = Past { count: 3, duration: 4_000, max: 21, min: 0, mean: 10 };
+        assert_eq!(past(&samples), Some(summary));
+        assert_eq!(past(&[]), None);
     }
 }

@@ -1,7 +1,8 @@
-//! `topo -m` and `nvlink -s`: the connections between GPUs.
+//! `topo` and `nvlink`: the connections between GPUs.
 
+use crate::arguments::Path;
 use crate::generation::{Driver, Form};
-use crate::snapshot::{Connection, Gpu, Neighbours, NvLink};
+use crate::snapshot::{Connection, Gpu, Neighbours, NvLink, Peer, PeerRow};
 
 /// What the words of the matrix mean.
 const LEGEND: &str = "
@@ -49,8 +50,82 @@ fn word(connection: Connection) -> String {
     }
 }
 
-/// The links of a GPU; `None` if it has none.
-pub(crate) fn links(gpu: &Gpu, links: Option<&[NvLink]>) -> String {
+/// What the words of the matrix of peers mean.
+const LEGEND_OF_PEERS: &str = "
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  U    = Unknown
+";
+
+/// The matrix of `-p2p`, whose heading is underlined, too.
+pub(crate) fn peers(rows: &[PeerRow]) -> String {
+    let names: String = rows.iter().map(|row| format!("GPU{}\t", row.index)).collect();
+    let mut text = format!(" \t\u{1b}[4m{names}\u{1b}[0m\n");
+    for PeerRow { index, peers } in rows {
+        let cells: String = peers.iter().map(|peer| format!("{}\t", can(*peer))).collect();
+        text.push_str(&format!(" GPU{index}\t{cells}\n"));
+    }
+    text + LEGEND_OF_PEERS
+}
+
+fn can(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Itself => "X",
+        Peer::Can => "OK",
+        Peer::NotByChipset => "CNS",
+        Peer::NotByGpu => "GNS",
+        Peer::NotByTopology => "TNS",
+        Peer::Disabled => "DR",
+        Peer::Cannot => "NS",
+        Peer::Unknown => "U",
+    }
+}
+
+/// The GPUs near a CPU.
+pub(crate) fn near_cpu(cpu: u32, near: &[u32]) -> String {
+    format!("The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n", list(near))
+}
+
+/// The GPUs that are exactly so far from one.
+pub(crate) fn nearest(index: u32, path: Path, near: &[u32]) -> String {
+    let way = way(path);
+    if near.is_empty() {
+        return format!("Device {index} is not connected to other devices by way of {way}.\n\n");
+    }
+    format!("Device {index} is connected by way of {way} to device(s): {}\n\n", list(near))
+}
+
+/// What lies between two GPUs.
+pub(crate) fn between(one: u32, other: u32, path: Path) -> String {
+    format!("Device {one} is connected to device {other} by way of {}.\n\n", way(path))
+}
+
+fn list(gpus: &[u32]) -> String {
+    gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+const fn way(path: Path) -> &'static str {
+    match path {
+        Path::Board => "a single PCIe switch on a dual GPU board",
+        Path::Switch => "a single PCIe switch",
+        Path::Switches => "multiple PCIe switches",
+        Path::HostBridge => "a PCIe host bridge",
+        Path::Cpu => "an on-CPU interconnect between PCIe host bridges",
+        Path::System => "an SMP interconnect between NUMA nodes",
+    }
+}
+
+/// The links of a GPU; `None` if it has none, which old drivers pass over in silence.
+pub(crate) fn links(gpu: &Gpu, links: Option<&[NvLink]>, driver: Driver) -> String {
+    if links.is_none() && !gpu.mig_is_on() && !driver.has(Form::R590) {
+        return String::new();
+    }
     let mut text = format!("GPU {}: {} (UUID: {})\n", gpu.index, gpu.name, gpu.uuid);
     match links {
         _ if gpu.mig_is_on() => text.push_str("Nvlink queries are not supported for Devices in MIG mode\n"),
@@ -96,10 +171,11 @@ mod tests {
             uuid: "GPU-00000000-0000-0000-0000-000000000000".to_owned(),
             ..Gpu::default()
         };
-        assert_eq!(links(&gpu, None), include_str!("../../tests/captures/nvlink-l40s-595.txt"));
+        let newer = Driver::from_version("595.80");
+        assert_eq!(links(&gpu, None, newer), include_str!("../../tests/captures/nvlink-l40s-595.txt"));
         let row = Neighbours { cpus: Some("0-7".to_owned()), ..row(0, &[Connection::Itself]) };
         let seen = include_str!("../../tests/captures/topo-l40s-595.txt");
-        assert_eq!(matrix(&[row], Driver::from_version("595.80")), seen);
+        assert_eq!(matrix(&[row], newer), seen);
     }
 
     #[test]
@@ -127,7 +203,7 @@ mod tests {
             NvLink { number: 0, active: true, speed: Some(26_562) },
             NvLink { number: 1, active: false, speed: None },
         ];
-        let text = links(&gpu, Some(&all));
+        let text = links(&gpu, Some(&all), Driver::from_version("580.65.06"));
         assert_eq!(text, "GPU 0: NVIDIA H800 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n");
     }
 }

@@ -1,5 +1,6 @@
 //! One command from its arguments to its status.
 
+mod connections;
 mod monitors;
 mod queries;
 
@@ -186,8 +187,10 @@ impl Session<'_> {
             Command::ProcessMonitor { targets, metrics, rounds, stamp, file: _ } => {
                 self.process_monitor(&targets, &metrics, rounds, stamp)
             }
-            Command::TopologyMatrix => self.topology(),
-            Command::NvlinkStatus(targets) => self.nvlinks(&targets),
+            Command::Topology(question) => self.topology(question),
+            Command::Nvlink { targets, question } => self.nvlinks(&targets, question),
+            Command::LogOfUnits => self.log_of_units(),
+            Command::ListExcluded => self.excluded(),
         }
     }
 
@@ -266,6 +269,30 @@ impl Session<'_> {
         };
         write!(self.out, "{text}")?;
         Ok(Exit::SUCCESS)
+    }
+
+    fn log_of_units(self) -> io::Result<Exit> {
+        let text = log::units(&self.date(), &ask::system(self.library));
+        write!(self.out, "{text}")?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// The driver of a simulated machine leaves no GPU alone. How others are listed is not known.
+    fn excluded(self) -> io::Result<Exit> {
+        match self.library.nvml().excluded_device_count() {
+            Ok(0) => {
+                writeln!(self.out, "No excluded devices found.")?;
+                Ok(Exit::SUCCESS)
+            }
+            Ok(_) => {
+                writeln!(self.err, "-B is known to nvidia-smi, and its list of GPUs not simulated")?;
+                Ok(Exit::NOT_SIMULATED)
+            }
+            Err(error) => {
+                let error = Error::from_call("nvmlGetExcludedDeviceCount", error);
+                act::failed(self.out, "list excluded devices", code_of(&error))
+            }
+        }
     }
 
     fn driver(&self) -> Driver {

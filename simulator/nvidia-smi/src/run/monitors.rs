@@ -1,16 +1,13 @@
-//! `dmon` and `pmon`, `topo -m` and `nvlink -s`.
+//! `dmon` and `pmon`.
 
 use std::io;
 use std::time::Duration;
 
-use nvml::Code;
-
 use super::Session;
-use crate::act::code_of;
 use crate::arguments::{Metric, ProcessMetric, Rounds, Stamp, Targets};
-use crate::ask::{self, machine};
+use crate::ask::machine;
 use crate::exit::Exit;
-use crate::render::{connections, monitors};
+use crate::render::monitors;
 
 impl Session<'_> {
     pub(super) fn device_monitor(
@@ -79,38 +76,5 @@ impl Session<'_> {
                 return Ok(exit);
             }
         }
-    }
-
-    pub(super) fn topology(&mut self) -> io::Result<Exit> {
-        let driver = self.driver();
-        self.with(&Targets::default(), |session, all| {
-            let rows = machine::neighbours(session.library, &all.found);
-            write!(session.out, "{}", connections::matrix(&rows, driver))?;
-            Ok(Exit::SUCCESS)
-        })
-    }
-
-    pub(super) fn nvlinks(&mut self, targets: &Targets) -> io::Result<Exit> {
-        self.with(targets, |session, all| {
-            for found in &all.found {
-                let gpu = match ask::listed(found) {
-                    Ok(gpu) => gpu,
-                    Err(error) => {
-                        session.silent(found.index, code_of(&error))?;
-                        continue;
-                    }
-                };
-                let links = match machine::nvlinks_of(found) {
-                    Ok(links) => Some(links),
-                    Err(error) if error.code() == Some(Code::GpuIsLost) => {
-                        session.silent(found.index, Code::GpuIsLost)?;
-                        continue;
-                    }
-                    Err(_) => None,
-                };
-                write!(session.out, "{}", connections::links(&gpu, links.as_deref()))?;
-            }
-            Ok(Exit::SUCCESS)
-        })
     }
 }

@@ -30,6 +30,29 @@ pub(crate) struct Neighbours {
     pub(crate) own_node: Option<u32>,
 }
 
+/// What a GPU can do with the memory of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Itself,
+    Can,
+    NotByChipset,
+    NotByGpu,
+    NotByTopology,
+    /// Somebody switched it off.
+    Disabled,
+    Cannot,
+    /// The library does not tell.
+    Unknown,
+}
+
+/// A GPU's row of the matrix of peers.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerRow {
+    pub(crate) index: u32,
+    /// To each GPU of the matrix, in its order.
+    pub(crate) peers: Vec<Peer>,
+}
+
 /// An NVLink of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NvLink {

@@ -4,11 +4,11 @@
 mod machine;
 mod readings;
 
-pub(crate) use machine::{Connection, Neighbours, NvLink, ProcessLoad};
+pub(crate) use machine::{Connection, Neighbours, NvLink, Peer, PeerRow, ProcessLoad};
 pub(crate) use readings::{
     Board, ByLocation, ClockEvents, ClockSettings, EngineLoad, EventCounters, Inforom, LOCATIONS, Limits,
-    LinkDetail, Location, MemoryErrors, Modes, Periods, PowerDetail, Readings, RemappedRows, Sessions,
-    Thermal,
+    LinkDetail, Location, MemoryErrors, Modes, Past, Pasts, Periods, PowerDetail, Readings, RemappedRows,
+    Sessions, Thermal,
 };
 
 /// The machine as a whole.

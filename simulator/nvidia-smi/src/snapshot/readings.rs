@@ -79,6 +79,29 @@ pub(crate) struct EngineLoad {
     pub(crate) ofa: Option<u32>,
 }
 
+/// What the driver remembers of a reading: a summary of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) count: u64,
+    /// From the first sample to the last, in microseconds.
+    pub(crate) duration: u64,
+    pub(crate) max: u64,
+    pub(crate) min: u64,
+    pub(crate) mean: u64,
+}
+
+/// What the driver remembers: loads in percent, power in milliwatts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pasts {
+    pub(crate) power: Option<Past>,
+    pub(crate) gpu: Option<Past>,
+    pub(crate) memory: Option<Past>,
+    pub(crate) encoder: Option<Past>,
+    pub(crate) decoder: Option<Past>,
+    pub(crate) jpeg: Option<Past>,
+    pub(crate) ofa: Option<Past>,
+}
+
 /// Sessions of an encoder or a frame grabber.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sessions {
@@ -209,6 +232,7 @@ pub(crate) struct Readings {
     pub(crate) modes: Modes,
     pub(crate) events: ClockEvents,
     pub(crate) engines: EngineLoad,
+    pub(crate) pasts: Pasts,
     pub(crate) encoding: Option<Sessions>,
     pub(crate) grabbing: Option<Sessions>,
     pub(crate) errors: MemoryErrors,

@@ -126,6 +126,54 @@ fn the_log_of_an_h100() {
     same_log(&capture("query-h100-590.txt"), &said, &may_differ);
 }
 
+/// What the driver remembers of the last seconds.
+const OF_SAMPLES: &[&str] = &[
+    "Power Samples/Max",
+    "Power Samples/Min",
+    "Power Samples/Avg",
+    "GPU Utilization Samples/Max",
+    "GPU Utilization Samples/Avg",
+    "Memory Utilization Samples/Max",
+];
+
+#[test]
+fn what_the_driver_remembers_of_an_h100() {
+    let idle = || {
+        let (machine, driver) = host("580.159.04");
+        Node::new((with(machine, "H100-80GB", Labelling::V1), driver))
+    };
+    let node = idle();
+    let may_differ: Vec<_> = [ITS_OWN, OF_THE_MOMENT, OF_SAMPLES].into_iter().flatten().copied().collect();
+    let work = node.says("nvidia-smi -q -d UTILIZATION");
+    same_log(&capture("query-utilization-h100-580.txt"), &work, &may_differ);
+    let power = node.says("nvidia-smi -q -d POWER");
+    same_log(&capture("query-power-h100-580.txt"), &power, &may_differ);
+    let under = |log: &str, title: &str| -> Vec<String> {
+        let lines = log.lines().skip_while(|line| line.trim() != title).skip(1).take(5);
+        lines.map(|line| line.split_once(" : ").unwrap().1.to_owned()).collect()
+    };
+    // A card at work says so; one that is cut knows nothing of its load.
+    node.opens(4242, "python3", Target::Gpu(0), Activity::Computes, 1000);
+    let busy = node.says("nvidia-smi -q -d UTILIZATION");
+    assert_eq!(under(&busy, "GPU Utilization Samples"), ["14.00 sec", "71", "100 %", "100 %", "100 %"]);
+    let cut = idle();
+    cut.says("sudo nvidia-smi -mig 1");
+    let log = cut.says("nvidia-smi -q -d UTILIZATION");
+    assert_eq!(under(&log, "GPU Utilization Samples"), ["Not Found"; 5]);
+}
+
+#[test]
+fn units_there_are_none() {
+    let (machine, driver) = host("580.159.04");
+    let node = Node::new((with(machine, "H100-80GB", Labelling::V1), driver));
+    let said = node.says("nvidia-smi -q -u");
+    let seen = capture("units-h100-580.txt");
+    let timeless = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with("Timestamp")).map(str::to_owned).collect()
+    };
+    assert_eq!(timeless(&said), timeless(&seen));
+}
+
 /// The lines of a log under `FB Memory Usage`.
 fn memory_lines(log: &str) -> Vec<String> {
     let lines = log.lines().skip_while(|line| line.trim() != "FB Memory Usage");

@@ -29,18 +29,41 @@ const WIDE: usize = 55;
 /// all of it.
 pub(crate) fn log(time: &str, system: &System, gpus: &[Gpu], count: u32, sections: &[Section]) -> String {
     let driver = Driver::from_version(&system.driver);
-    let column = if driver.has(Form::WideLog) { WIDE } else { NARROW };
-    let mut text = "\n==============NVSMI LOG==============\n\n".to_owned();
-    let System { driver: version, nvml: _, cuda } = system;
-    let cuda = cuda.as_deref().unwrap_or("Not Found");
-    for (key, value) in [("Timestamp", time), ("Driver Version", version), ("CUDA Version", cuda)] {
-        text.push_str(&format!("{key:<column$}: {value}\n"));
-    }
+    let column = column(driver);
+    let mut text = heading(time, system);
     text.push_str(&format!("\n{:<column$}: {count}\n", "Attached GPUs"));
     for gpu in gpus {
         text.push_str(&format!("GPU {}\n", gpu.pci.id));
         text.push_str(&tree::text(&nodes(gpu, driver), sections, column));
         text.push('\n');
+    }
+    text
+}
+
+/// The log of units, of which there are none: no machine of today has any.
+pub(crate) fn units(time: &str, system: &System) -> String {
+    let column = column(Driver::from_version(&system.driver));
+    let mut text = heading(time, system);
+    for (key, value) in [("\nHIC Info", "N/A"), ("Attached Units", "0")] {
+        let width = column + key.matches('\n').count();
+        text.push_str(&format!("{key:<width$}: {value}\n"));
+    }
+    text + "\n"
+}
+
+/// The column of the values at the left.
+fn column(driver: Driver) -> usize {
+    if driver.has(Form::WideLog) { WIDE } else { NARROW }
+}
+
+/// What stands above every log.
+fn heading(time: &str, system: &System) -> String {
+    let column = column(Driver::from_version(&system.driver));
+    let mut text = "\n==============NVSMI LOG==============\n\n".to_owned();
+    let System { driver: version, nvml: _, cuda } = system;
+    let cuda = cuda.as_deref().unwrap_or("Not Found");
+    for (key, value) in [("Timestamp", time), ("Driver Version", version), ("CUDA Version", cuda)] {
+        text.push_str(&format!("{key:<column$}: {value}\n"));
     }
     text
 }

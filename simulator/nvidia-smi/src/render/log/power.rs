@@ -101,7 +101,9 @@ fn power(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     ]));
     let mut nodes = vec![
         block("GPU Power Readings", "gpu_power_readings", own).in_section(Section::Power),
-        samples("Power Samples").in_section(Section::Power).on_request(),
+        samples("Power Samples", gpu.readings.pasts.power, |draw| watts(Some(draw)))
+            .in_section(Section::Power)
+            .on_request(),
     ];
     if driver.has(Form::R545) {
         let average = watts(detail.memory_average);
@@ -159,7 +161,9 @@ fn old_power(gpu: &Gpu) -> Vec<Node> {
     ];
     vec![
         block("Power Readings", "power_readings", nodes).in_section(Section::Power),
-        samples("Power Samples").in_section(Section::Power).on_request(),
+        samples("Power Samples", gpu.readings.pasts.power, |draw| watts(Some(draw)))
+            .in_section(Section::Power)
+            .on_request(),
     ]
 }
 
@@ -205,8 +209,8 @@ fn clocks(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     nodes.extend([
         four("Max Clocks", "max_clocks", gpu.max_clocks),
         block("Max Customer Boost Clocks", "max_customer_boost_clocks", boost),
-        samples("SM Clock Samples").on_request(),
-        samples("Memory Clock Samples").on_request(),
+        samples("SM Clock Samples", None, |_| String::new()).on_request(),
+        samples("Memory Clock Samples", None, |_| String::new()).on_request(),
         block("Clock Policy", "clock_policy", policy),
     ]);
     nodes.into_iter().map(|node| node.in_section(Section::Clock)).collect()

@@ -4,7 +4,7 @@ use super::identity::{both, memory_nodes, memory_with_reserve};
 use super::tree::{Node, Section, block, entry};
 use super::words::{NOT_GIVEN, given, switch, with_unit};
 use crate::generation::{Driver, Form};
-use crate::snapshot::{ComputeMode, EventCounters, Gpu, Sessions};
+use crate::snapshot::{ComputeMode, EventCounters, Gpu, Past, Sessions};
 
 /// From the fan to the encryption of memory.
 pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
@@ -14,13 +14,20 @@ pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     let mode = compute_mode(gpu.compute_mode);
     nodes.push(entry("Compute Mode", "compute_mode", mode).in_section(Section::Compute));
     nodes.push(utilization(gpu, driver).in_section(Section::Utilization));
-    for title in [
-        "GPU Utilization Samples",
-        "Memory Utilization Samples",
-        "ENC Utilization Samples",
-        "DEC Utilization Samples",
-    ] {
-        nodes.push(samples(title).in_section(Section::Utilization).on_request());
+    let pasts = &gpu.readings.pasts;
+    let mut remembered = vec![
+        ("GPU Utilization Samples", pasts.gpu),
+        ("Memory Utilization Samples", pasts.memory),
+        ("ENC Utilization Samples", pasts.encoder),
+        ("DEC Utilization Samples", pasts.decoder),
+    ];
+    if driver.has(Form::R530) {
+        remembered.push(("JPG Utilization Samples", pasts.jpeg));
+        remembered.push(("OFA Utilization Samples", pasts.ofa));
+    }
+    for (title, past) in remembered {
+        let percent = |value: u64| with_unit(Some(value), "%");
+        nodes.push(samples(title, past, percent).in_section(Section::Utilization).on_request());
     }
     let encoding = sessions("Encoder Stats", "encoder_stats", gpu.readings.encoding);
     nodes.push(encoding.in_section(Section::EncoderStats));
@@ -162,11 +169,20 @@ fn utilization(gpu: &Gpu, driver: Driver) -> Node {
     block("Utilization", "utilization", nodes)
 }
 
-/// What the driver remembers of a reading. Nothing is remembered here, which
-/// the log says in these words.
-pub(super) fn samples(title: &'static str) -> Node {
-    let lines = ["Duration", "Number of Samples", "Max", "Min", "Avg"];
-    block(title, "", lines.map(|line| entry(line, "", "Not Found")).to_vec())
+/// What the driver remembers of a reading, if anything.
+pub(super) fn samples(title: &'static str, past: Option<Past>, show: impl Fn(u64) -> String) -> Node {
+    let values = match past {
+        Some(Past { count, duration, max, min, mean }) => [
+            format!("{}.{:02} sec", duration / 1_000_000, duration % 1_000_000 / 10_000),
+            count.to_string(),
+            show(max),
+            show(min),
+            show(mean),
+        ],
+        None => ["Not Found"; 5].map(str::to_owned),
+    };
+    let lines = ["Duration", "Number of Samples", "Max", "Min", "Avg"].into_iter().zip(values);
+    block(title, "", lines.map(|(line, value)| entry(line, "", value)).collect())
 }
 
 fn sessions(title: &'static str, element: &'static str, sessions: Option<Sessions>) -> Node {
