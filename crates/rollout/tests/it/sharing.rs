@@ -42,6 +42,8 @@ struct Scene {
     cuts: usize,
     /// MPS's control daemon does not come up.
     no_daemon: bool,
+    /// Feature discovery's pod ends, again and again.
+    no_discovery: bool,
     /// What GPU feature discovery still says, where it lags.
     labels_of: Option<PluginConfig>,
     /// What else its labels say.
@@ -130,6 +132,7 @@ impl Scene {
             entries_since: None,
             cuts: 0,
             no_daemon: false,
+            no_discovery: false,
             labels_of: None,
             relabels: |_| (),
             work: None,
@@ -186,7 +189,10 @@ impl Scene {
         let mut manager = pod("manager", "cpu", 1);
         manager.operand = Some(Operand::MigManager);
         let mut pods = self.pods.clone();
-        pods.extend([plugin, manager]);
+        let mut discovery = pod("discovery", "cpu", 1);
+        discovery.operand = Some(Operand::FeatureDiscovery);
+        discovery.ready = !self.no_discovery;
+        pods.extend([plugin, manager, discovery]);
         if self.active.is_by_mps() {
             let mut daemon = pod("daemon", "cpu", 1);
             daemon.operand = Some(Operand::MpsControlDaemon);
