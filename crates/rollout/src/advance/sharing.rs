@@ -242,7 +242,7 @@ impl Run<'_> {
         let now = seen.told().filter(|_| is_comparable)?;
         let expected = now.offers(&self.seen.devices(strategy)?);
         let found = self.seen.offers();
-        (expected != found).then(|| StartBlocker::SharingMiscounted { expected, found })
+        (expected != found).then_some(StartBlocker::SharingMiscounted { expected, found })
     }
 
     /// Waits until the device plugin can know the key; `None` when it can. The

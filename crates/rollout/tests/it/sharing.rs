@@ -57,6 +57,7 @@ struct Scene {
     progress: Progress,
     wanted: Option<SharingWanted>,
     drain: Drain,
+    admission: Admission,
     now: Timestamp,
     /// When each key came into the map, and when the label was written.
     mapped_at: Option<Timestamp>,
@@ -123,6 +124,7 @@ impl Scene {
             progress: Progress::default(),
             wanted: None,
             drain: Drain::Never,
+            admission: Admission::Admitted,
             now: start,
             mapped_at: None,
             labelled_at: None,
@@ -263,7 +265,7 @@ impl Scene {
 
     fn round(&mut self) -> Option<Timestamp> {
         let rules = NodeRules {
-            admission: Admission::Admitted,
+            admission: self.admission.clone(),
             drain: self.drain,
             cooldown: SignedDuration::ZERO,
             settings: rollout::Settings::default(),

@@ -115,6 +115,28 @@ fn nothing_begins_while_a_gpu_is_ill_or_the_cards_of_a_node_are_of_two_models() 
 }
 
 #[test]
+fn outside_the_windows_and_beyond_the_budget_the_map_is_written_and_the_node_is_left_open() {
+    for hold in [
+        StartBlocker::Window { opens: None },
+        StartBlocker::Budget {
+            unavailable: 1,
+            allowed: 1,
+            nodes: vec![planner::names::NodeName::from("t2")],
+        },
+    ] {
+        let mut scene = Scene::new();
+        scene.admission = Admission::Held(hold.clone());
+        scene.wants(shared_by(4));
+        scene.settle();
+        assert_eq!(scene.outlook, Outlook::Holding(hold));
+        assert_eq!(scene.did, ["EnsurePluginConfig"], "so that the node can start at once");
+        scene.admission = Admission::Admitted;
+        scene.settle();
+        assert_eq!(scene.active, shared_by(4));
+    }
+}
+
+#[test]
 fn labels_that_look_right_are_not_believed_while_discovery_ends_again_and_again() {
     let mut scene = Scene::shared(4);
     scene.no_discovery = true;
