@@ -135,6 +135,31 @@ fn a_share_of_a_small_slice_is_for_two_and_the_slice_is_cut_only_when_both_have_
 }
 
 #[test]
+fn in_a_pool_of_a100s_and_t4s_auto_shares_the_t4s_and_the_a100s_are_cut_as_ever() {
+    scenario(async |scene| {
+        let node = |name: &str, gpus, model: &str| NodeSpec::new(name, gpus, model).label(POOL, "research");
+        let a100s = node("n1", 2, "A100-80GB").layout("all-3g.40gb");
+        scene.nodes_are([a100s, node("t1", 4, "T4"), node("t2", 4, "T4")]).await?;
+        scene.operator().await?;
+        let rules = json!([{"resource": "nvidia.com/gpu", "replicas": 4}]);
+        let auto = json!({"type": "Auto", "rules": rules});
+        scene.apply(policy("research", "research").always(&[("1g.10gb", 7)]).spec("/sharing", auto)).await?;
+        point(scene, "research").await?;
+        for node in ["t1", "t2"] {
+            scene.offers_resources(node, &[(SHARED, 16)]).await?;
+        }
+        scene.offers("n1", &[("1g.10gb", 14)]).await?;
+        scene.converged("research").await?;
+        // Each finds what it asks for where it is.
+        scene.apply(pod("slice", "nvidia.com/mig-1g.10gb", 1)).await?;
+        assert_eq!(scene.runs("slice").await?, "n1");
+        scene.apply(pod("lab", SHARED, 1)).await?;
+        assert_ne!(scene.runs("lab").await?, "n1");
+        scene.converged("research").await
+    });
+}
+
+#[test]
 fn mps_is_refused_while_all_nodes_are_mixed_and_served_where_each_node_has_its_strategy() {
     scenario(async |scene| {
         let t4 = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");

@@ -108,7 +108,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let requests::Demand { requests, starting, queued } =
         requests::all(objects, &inventory, settings, now, &mut problems);
     other_resources::forget_unrequested(&mut inventory, &requests);
-    menu::check(objects, &inventory, &policies, &mut problems);
+    menu::check(objects, &nodes, &inventory, &policies, &mut problems);
     let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);
     policy::absent_indices(&inventory, &policies, &mut problems);

@@ -5,19 +5,30 @@ use std::collections::BTreeMap;
 
 use api::foreign::HardwareProfile;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use mig::ProfileName;
-use planner::assign;
-use planner::inventory::{Inventory, Slices};
+use mig::resource::Unit;
+use mig::{GpuResource, ProfileName};
+use planner::inventory::Inventory;
 use planner::names::NodeName;
 use planner::policy::{LayoutPolicy, Policy};
 
 use crate::objects::{Objects, title};
 use crate::pods;
 use crate::problem::{Problem, Severity};
+use crate::view::NodeView;
 
-/// Judges every hardware profile that offers slices.
-pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], problems: &mut Vec<Problem>) {
-    let assignment = assign::policy_of(inventory, policies);
+mod ever;
+
+use ever::Fleet;
+
+/// Judges every hardware profile that offers slices or GPUs.
+pub fn check(
+    objects: &Objects,
+    views: &BTreeMap<NodeName, NodeView>,
+    inventory: &Inventory,
+    policies: &[Policy],
+    problems: &mut Vec<Problem>,
+) {
+    let fleet = Fleet::new(objects, views, inventory, policies);
     for profile in objects.hardware_profiles.values().filter(|profile| !profile.is_disabled()) {
         let object = title("HardwareProfile", &profile.metadata);
         if profile.spec.dra.is_some() {
@@ -28,16 +39,14 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
             ));
             continue;
         }
-        let mut offers_slices = false;
+        let mut offers_parts = false;
         for (index, identifier) in profile.spec.identifiers.iter().enumerate() {
             let resource = &identifier.identifier;
-            if !resource.starts_with(ProfileName::RESOURCE_PREFIX) {
-                continue;
-            }
-            offers_slices = true;
+            let Some(GpuResource { unit, shared }) = GpuResource::parse(resource) else { continue };
+            // Who offers whole GPUs may let people have several, and knows how they are counted.
+            offers_parts |= shared || unit != Unit::Gpu;
             let field = format!("spec.identifiers[{index}]");
-            let plain = resource.strip_suffix(mig::GpuResource::SHARED).unwrap_or(resource);
-            let Some(name) = ProfileName::from_resource_name(plain) else {
+            if unit == Unit::UnknownSlice {
                 problems.push(
                     Problem::new(
                         Severity::Warning,
@@ -47,10 +56,14 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
                     .field(format!("{field}.identifier")),
                 );
                 continue;
-            };
-            if let Some(why) = unattainable(name, profile, inventory, policies, &assignment.policy_of) {
+            }
+            if let Some(why) = fleet.never(profile, resource) {
+                let what = match unit {
+                    Unit::Slice(name) if !shared => name.to_string(),
+                    Unit::Slice(_) | Unit::Gpu | Unit::UnknownSlice => resource.clone(),
+                };
                 problems.push(
-                    Problem::new(Severity::Warning, object.clone(), format!("offers {name}, which {why}"))
+                    Problem::new(Severity::Warning, object.clone(), format!("offers {what}, which {why}"))
                         .field(format!("{field}.identifier")),
                 );
             }
@@ -60,17 +73,26 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
                 None => false,
             };
             if several(&identifier.max_count) || several(&identifier.default_count) {
+                let why = match (unit, shared) {
+                    (Unit::Gpu, false) => continue,
+                    (Unit::Gpu, true) => {
+                        "lets users request more than one share of a GPU, but a second share gives no second GPU, and the device plugin may refuse the pod"
+                    }
+                    (Unit::Slice(_) | Unit::UnknownSlice, _) => {
+                        "lets users request more than one slice, but a CUDA process sees only one, and some releases of OpenShift AI create invalid pods for it"
+                    }
+                };
                 problems.push(
                     Problem::new(
                         Severity::Note,
                         object.clone(),
-                        "lets users request more than one slice, but a CUDA process sees only one, and some releases of OpenShift AI create invalid pods for it: write 1 for minCount, defaultCount and maxCount",
+                        format!("{why}: write 1 for minCount, defaultCount and maxCount"),
                     )
                     .field(format!("{field}.maxCount")),
                 );
             }
         }
-        if offers_slices {
+        if offers_parts {
             incomplete(profile, &object, problems);
             uncountable(profile, &object, problems);
         }
@@ -149,52 +171,6 @@ fn uncountable(profile: &HardwareProfile, object: &str, problems: &mut Vec<Probl
             before = Some((field, text, number));
         }
     }
-}
-
-/// Why no policy can ever give a slice of this profile; `None` if one can.
-fn unattainable(
-    name: ProfileName,
-    profile: &HardwareProfile,
-    inventory: &Inventory,
-    policies: &[Policy],
-    policy_of: &BTreeMap<NodeName, planner::names::PolicyName>,
-) -> Option<String> {
-    let having: Vec<_> = inventory
-        .nodes
-        .iter()
-        .filter(|(_, node)| node.gpus.values().any(|gpu| gpu.geometry.profile_named(name).is_some()))
-        .collect();
-    // What a node has whose GPUs are not known (yet) nobody can deny.
-    if inventory.nodes.values().any(|node| node.gpus.is_empty()) {
-        return None;
-    }
-    if having.is_empty() {
-        return Some("no GPU of the fleet can have".to_owned());
-    }
-    let selector = profile.spec.scheduling.as_ref().and_then(|s| s.node.as_ref()).map(|n| &n.node_selector);
-    let selected: Vec<_> = having
-        .into_iter()
-        .filter(|(_, node)| {
-            // A product label under strategy `mixed` does not follow the layout.
-            selector.is_none_or(|s| s.iter().all(|(key, value)| node.labels.get(key) == Some(value)))
-        })
-        .collect();
-    if selected.is_empty() {
-        return Some("no node that its node selector allows can have".to_owned());
-    }
-    let allowed = selected.iter().any(|(node, found)| {
-        // Somebody else may have cut it so.
-        if found.gpus.values().any(|gpu| has(&gpu.slices, name)) {
-            return true;
-        }
-        let policy = policy_of.get(*node).and_then(|name| policies.iter().find(|p| p.name == *name));
-        policy.is_some_and(|policy| allows(policy, name))
-    });
-    (!allowed).then(|| "no policy of its nodes allows".to_owned())
-}
-
-fn has(slices: &Slices, name: ProfileName) -> bool {
-    slices.profiles().any(|profile| profile == name)
 }
 
 /// Whether a policy lets its nodes have slices of a profile at all.

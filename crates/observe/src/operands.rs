@@ -17,7 +17,10 @@ pub fn operand(pod: &Pod, gpu_operator_namespace: &str) -> Option<Operand> {
     let operand = Operand::named(app)?;
     let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     let is_owned = match operand {
-        Operand::DevicePlugin | Operand::MigManager | Operand::MpsControlDaemon => {
+        Operand::DevicePlugin
+        | Operand::FeatureDiscovery
+        | Operand::MigManager
+        | Operand::MpsControlDaemon => {
             owner.is_some_and(|owner| owner.kind == "DaemonSet" && owner.name == *app)
         }
         Operand::Validator => true,

@@ -225,6 +225,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::BackedOff { .. }
         | StartBlocker::PodsInTheWay { .. }
         | StartBlocker::SharingUnknown
+        | StartBlocker::SharingMiscounted { .. }
         | StartBlocker::GpusHeld { .. }
         | StartBlocker::CordonedByOthers
         | StartBlocker::NotReady

@@ -13,7 +13,8 @@ use crate::conditions::waits_for_a_human;
 /// itself also that it is not as it was proved, which a policy does not stall
 /// for.
 const fn needs_a_human(hold: &StartBlocker) -> bool {
-    waits_for_a_human(hold) || matches!(hold, StartBlocker::NotAsVerified { .. })
+    waits_for_a_human(hold)
+        || matches!(hold, StartBlocker::NotAsVerified { .. } | StartBlocker::SharingMiscounted { .. })
 }
 
 /// `Ready`, and `Reconciling`, `Stalled` and `Degraded` as they hold.

@@ -6,6 +6,8 @@
 pub enum Operand {
     /// It offers slices to kubelet.
     DevicePlugin,
+    /// It labels the node by its GPUs, and by how they are shared.
+    FeatureDiscovery,
     /// It cuts the GPUs.
     MigManager,
     /// It runs the servers through which pods share GPUs side by side.
@@ -17,8 +19,9 @@ pub enum Operand {
 
 impl Operand {
     /// The `app` labels of the pods, and what each is.
-    pub const APPS: [(&'static str, Self); 5] = [
+    pub const APPS: [(&'static str, Self); 6] = [
         ("nvidia-device-plugin-daemonset", Self::DevicePlugin),
+        ("gpu-feature-discovery", Self::FeatureDiscovery),
         ("nvidia-mig-manager", Self::MigManager),
         ("nvidia-device-plugin-mps-control-daemon", Self::MpsControlDaemon),
         ("nvidia-cuda-validator", Self::Validator),

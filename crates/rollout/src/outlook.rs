@@ -96,6 +96,14 @@ pub enum StartBlocker {
     },
     /// GPU feature discovery does not say which GPUs the node has.
     SharingUnknown,
+    /// GPU feature discovery counts other devices than the node offers, which
+    /// nobody shares.
+    SharingMiscounted {
+        /// What it counts.
+        expected: BTreeMap<String, u64>,
+        /// What the node offers.
+        found: BTreeMap<String, u64>,
+    },
     /// GPUs would change between one pod and several, and pods hold some.
     GpusHeld {
         /// Which ones.
@@ -242,6 +250,8 @@ pub enum Unproven {
     OperandsPaused,
     /// There is no device plugin of after the change that is ready.
     PluginPod,
+    /// GPU feature discovery's pod is there, and not ready.
+    DiscoveryPod,
     /// The node offers something else.
     Allocatable {
         /// What should be offered.

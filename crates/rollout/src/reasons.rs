@@ -51,6 +51,8 @@ reasons! {
         "Change the policy, or remove the node from its `nodeSelector`.";
     SharingUnknown: "GPU feature discovery does not say which GPUs the node has, for example in the first minute after it starts; how they should be shared depends on it.",
         "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
+    SharingMiscounted: "No GPU of the node is shared yet, and it offers another number of devices than GPU feature discovery counts: a GPU is unhealthy, the device plugin is restarting, or the node has GPUs of several models, of which feature discovery labels one. What would be shared could not be verified.",
+        "Look for XID errors and at the device plugin's pod on NODE. If NODE has GPUs of several models, remove it from the policy's `nodeSelector`.";
     GpusHeld: "A GPU can be switched between one pod and several pods only while no pod holds a GPU of the node. Otherwise a pod with a GPU of its own would have to share it. The number of pods that share a GPU is lowered as soon as the present pods fit the new number.",
         "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
@@ -126,6 +128,7 @@ impl StartBlocker {
             Self::PluginMapNotOurs => PluginMapNotOurs,
             Self::SharingRefused { .. } => SharingRefused,
             Self::SharingUnknown => SharingUnknown,
+            Self::SharingMiscounted { .. } => SharingMiscounted,
             Self::GpusHeld { .. } => GpusHeld,
             Self::ForeignWork { .. } => ForeignWork,
             Self::HandsOff { .. } => HandsOff,

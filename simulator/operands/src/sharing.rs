@@ -145,7 +145,7 @@ impl PluginConfig {
     pub(crate) fn mps_refuses(&self, machine: &gpu::Machine, strategy: Strategy) -> Option<String> {
         self.sharing.as_ref().filter(|sharing| sharing.method == Method::Mps)?;
         if strategy == Strategy::Mixed {
-            return Some("using MPS is not supported with MIG strategy mixed".to_owned());
+            return Some("using --mig-strategy=mixed is not supported with MPS".to_owned());
         }
         let is_cut = machine.gpus().iter().any(gpu::Gpu::mig_is_on);
         is_cut.then(|| "sharing.mps is not supported for MIG devices".to_owned())

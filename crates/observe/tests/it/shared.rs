@@ -116,6 +116,26 @@ fn auto_shares_cards_without_mig_and_leaves_the_others_to_their_layout() {
 }
 
 #[test]
+fn of_two_policies_the_higher_decides_how_a_node_is_shared_and_of_equals_the_first_by_name() {
+    let other = |name: &str, replicas: u32, priority: i32| {
+        let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": replicas}]);
+        let mut other =
+            shares(&json!({"type": "TimeSlicing", "rename": false, "oneEach": false, "rules": rules}));
+        other["metadata"]["name"] = name.into();
+        other["spec"]["priority"] = priority.into();
+        other
+    };
+    let shared_by = |policies: [Value; 2]| {
+        let [first, second] = policies;
+        let seen = see(&[t4("t1"), t4("t2"), first, second]);
+        assert_eq!(wanted(&seen, "t1"), wanted(&seen, "t2"));
+        wanted(&seen, "t1")
+    };
+    assert_eq!(shared_by([other("a", 4, 0), other("b", 6, 1)]), Some(SharingWanted::As(by(6))));
+    assert_eq!(shared_by([other("b", 6, 0), other("a", 4, 0)]), Some(SharingWanted::As(by(4))));
+}
+
+#[test]
 fn while_feature_discovery_says_nothing_it_is_not_known_which_rule_is_for_a_node() {
     let mut silent = t4("t1");
     for label in ["product", "count"] {
@@ -168,6 +188,22 @@ fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
         "DemandDriven",
         "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and type Auto shares whole GPUs only: write `type: TimeSlicing`",
     );
+    refused(
+        "{type: MPS, rules: [{resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
+        "None",
+        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and type MPS shares whole GPUs only: write `type: TimeSlicing`",
+    );
+    for sharing in ["TimeSlicing", "MPS"] {
+        let sharing =
+            format!("{{type: {sharing}, rules: [{{model: T4, resource: nvidia.com/gpu, replicas: 49}}]}}");
+        refused(&sharing, "None", "rules[0].replicas: is 49; 1 to 48 are allowed");
+    }
+    // The device plugin ignores both: all GPUs of a node are shared, under one name, or none.
+    for field in ["devices: [0]", "rename: nvidia.com/tiny", "indices: [0]"] {
+        let sharing =
+            format!("{{type: TimeSlicing, rules: [{{resource: nvidia.com/gpu, replicas: 2, {field}}}]}}");
+        refused(&sharing, "None", &format!("spec.sharing.rules[0].{}", field.split(':').next().unwrap()));
+    }
     refused(
         "{type: TimeSlicing, rules: [{resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
         "None",

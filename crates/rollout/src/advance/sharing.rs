@@ -59,7 +59,7 @@ impl Run<'_> {
         if let Some(until) = self.next.cooldown_until {
             return self.hold(StartBlocker::Cooldown { until });
         }
-        if let Some(hold) = self.sharing_preflight(&config) {
+        if let Some(hold) = self.sharing_preflight(&config).or_else(|| self.miscounted(&config)) {
             return self.hold(hold);
         }
         if self.rules.admission == Admission::Held(StartBlocker::NotEnforced) {
@@ -187,6 +187,28 @@ impl Run<'_> {
         Some(self.enter(Phase::Quiescing))
     }
 
+    /// The sharing of what the node has now, while its layout cannot begin: a layout that waits holds up no sharing that
+    /// waits for nothing and nobody, and evicts nobody. It follows later, under a cordon of its own. Otherwise people are
+    /// told what the layout waits for, which comes first.
+    pub(super) fn sharing_meanwhile(&self) -> Option<Target> {
+        let config = self.sharing_due()?;
+        // Where devices are ill, or the plugin starts, nothing could be proved.
+        self.seen.shared_as()?;
+        let devices = self.devices_to_come(&config)?;
+        let is_held = self.next.cooldown_until.is_some()
+            || self.rules.admission == Admission::Held(StartBlocker::NotEnforced)
+            || self.sharing_preflight(&config).is_some()
+            || !self.seen.sharing.uses_our_map;
+        // Without the layout there may be nothing that is to be shared.
+        if is_held || config.offers(&devices) == self.seen.offers() {
+            return None;
+        }
+        let target = self.sharing_target(config, devices, self.seen.sharing.layout.clone());
+        let is_in_nobodys_way =
+            target.sharing.as_ref().is_some_and(|change| self.would_share(change).is_empty());
+        is_in_nobodys_way.then_some(target)
+    }
+
     /// The label has a value that we did not write.
     fn foreign_key(&self, wanted: &PluginConfig) -> Option<StartBlocker> {
         let remembered = self.next.shared_as.as_ref();
@@ -209,6 +231,18 @@ impl Run<'_> {
             return Some(StartBlocker::SharingUnknown);
         }
         self.at_work()
+    }
+
+    /// Nobody shares anything, and the node offers another number of devices than feature discovery counts: one is ill, or
+    /// the cards are of several models, of which discovery labels one. What would be shared could never be proved.
+    fn miscounted(&self, config: &PluginConfig) -> Option<StartBlocker> {
+        let (seen, strategy) = (&self.seen.sharing, self.seen.operator.strategy);
+        // Without a strategy the plugin may see no slices at all.
+        let is_comparable = seen.key.is_none() && config.strategy.is_none_or(|to_be| to_be == strategy);
+        let now = seen.told().filter(|_| is_comparable)?;
+        let expected = now.offers(&self.seen.devices(strategy)?);
+        let found = self.seen.offers();
+        (expected != found).then_some(StartBlocker::SharingMiscounted { expected, found })
     }
 
     /// Waits until the device plugin can know the key; `None` when it can. The
@@ -318,6 +352,10 @@ impl Run<'_> {
         }
         if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
             return Some(Unproven::PluginPod);
+        }
+        // Labels of one that ends, again and again, are those of before.
+        if self.seen.operand(Operand::FeatureDiscovery).is_some_and(|pod| !pod.ready) {
+            return Some(Unproven::DiscoveryPod);
         }
         let (expected, found) = (config.offers(devices), self.seen.offers());
         if expected != found {

@@ -55,7 +55,9 @@ impl Run<'_> {
             return self.sharing_idle();
         }
         if let Some(hold) = self.layout_hold(&wanted) {
-            return self.hold(hold);
+            let Some(sharing) = self.sharing_meanwhile() else { return self.hold(hold) };
+            self.next.target = Some(sharing);
+            return self.enter(Phase::Mapping);
         }
         self.next.target = Some(self.layout_target(wanted));
         self.enter(Phase::Mapping)
@@ -299,6 +301,12 @@ impl Run<'_> {
         }
         let pods = self.not_evictable(&target);
         if !pods.is_empty() {
+            if target.sharing.is_none()
+                && let Some(sharing) = self.sharing_meanwhile()
+            {
+                self.next.target = Some(sharing);
+                return self.enter(Phase::Mapping);
+            }
             return self.hold(match &target.sharing {
                 Some(_) => StartBlocker::GpusHeld { pods },
                 None => StartBlocker::PodsInTheWay { pods },

@@ -66,6 +66,12 @@ impl fmt::Display for StartBlocker {
             Self::SharingUnknown => f.write_str(
                 "GPU feature discovery does not say which GPUs the node has (labels nvidia.com/gpu.product and nvidia.com/gpu.count)",
             ),
+            Self::SharingMiscounted { expected, found } => write!(
+                f,
+                "the node offers {}, and GPU feature discovery counts {} (labels nvidia.com/gpu.product and nvidia.com/gpu.count): a GPU is unhealthy, the device plugin is restarting, or the node has GPUs of several models, which the device plugin cannot share",
+                vector(found),
+                vector(expected)
+            ),
             Self::GpusHeld { pods } => {
                 write!(
                     f,
@@ -158,7 +164,8 @@ impl fmt::Display for Unproven {
             Self::NotReady => f.write_str("the node is not ready"),
             Self::State => f.write_str("MIG manager has not reported success"),
             Self::OperandsPaused => f.write_str("operands are paused"),
-            Self::PluginPod => f.write_str("the device plugin's new pod is not ready"),
+            Self::PluginPod => f.write_str("the device plugin's new pod is not ready; if it lasts, read the log of the pod nvidia-device-plugin-daemonset of the node"),
+            Self::DiscoveryPod => f.write_str("GPU feature discovery's pod is not ready, so its labels may be old ones; read the log of the pod gpu-feature-discovery of the node"),
             Self::MpsDaemon => f.write_str("the control daemon of MPS is not ready; read the log of the pod nvidia-device-plugin-mps-control-daemon of the node"),
             Self::Allocatable { expected, found } => {
                 write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))

@@ -42,6 +42,8 @@ struct Scene {
     cuts: usize,
     /// MPS's control daemon does not come up.
     no_daemon: bool,
+    /// Feature discovery's pod ends, again and again.
+    no_discovery: bool,
     /// What GPU feature discovery still says, where it lags.
     labels_of: Option<PluginConfig>,
     /// What else its labels say.
@@ -55,6 +57,7 @@ struct Scene {
     progress: Progress,
     wanted: Option<SharingWanted>,
     drain: Drain,
+    admission: Admission,
     now: Timestamp,
     /// When each key came into the map, and when the label was written.
     mapped_at: Option<Timestamp>,
@@ -121,6 +124,7 @@ impl Scene {
             progress: Progress::default(),
             wanted: None,
             drain: Drain::Never,
+            admission: Admission::Admitted,
             now: start,
             mapped_at: None,
             labelled_at: None,
@@ -130,6 +134,7 @@ impl Scene {
             entries_since: None,
             cuts: 0,
             no_daemon: false,
+            no_discovery: false,
             labels_of: None,
             relabels: |_| (),
             work: None,
@@ -186,7 +191,10 @@ impl Scene {
         let mut manager = pod("manager", "cpu", 1);
         manager.operand = Some(Operand::MigManager);
         let mut pods = self.pods.clone();
-        pods.extend([plugin, manager]);
+        let mut discovery = pod("discovery", "cpu", 1);
+        discovery.operand = Some(Operand::FeatureDiscovery);
+        discovery.ready = !self.no_discovery;
+        pods.extend([plugin, manager, discovery]);
         if self.active.is_by_mps() {
             let mut daemon = pod("daemon", "cpu", 1);
             daemon.operand = Some(Operand::MpsControlDaemon);
@@ -257,7 +265,7 @@ impl Scene {
 
     fn round(&mut self) -> Option<Timestamp> {
         let rules = NodeRules {
-            admission: Admission::Admitted,
+            admission: self.admission.clone(),
             drain: self.drain,
             cooldown: SignedDuration::ZERO,
             settings: rollout::Settings::default(),

@@ -29,7 +29,7 @@ fn a_node_takes_its_first_layout_and_is_open_again() {
             "  SetConfigLabel",
             "Changing: waits for MIG manager to take up the change",
             "Changing: waits for MIG manager to finish",
-            "Verifying: waits for the slices to be schedulable (the device plugin's new pod is not ready)",
+            "Verifying: waits for the slices to be schedulable (the device plugin's new pod is not ready; if it lasts, read the log of the pod nvidia-device-plugin-daemonset of the node)",
             "Verifying: waits for the slices to be schedulable (the node offers nothing; expected is nvidia.com/mig-1g.10gb: 7, nvidia.com/mig-3g.40gb: 2)",
             "Verifying: waits for the slices to be schedulable (the labels of GPU feature discovery are not up to date)",
             "Verifying: waits for the slices to be schedulable (the slices are complete, and are watched for a moment)",

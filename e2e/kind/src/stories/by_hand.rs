@@ -18,9 +18,6 @@ pub(super) const MAP: &str = "configurations-by-hand";
 /// The label that names one of them for a node.
 pub(super) const LABEL: &str = "nvidia.com/device-plugin.config";
 
-/// How often the time from label to allocatable is measured.
-const SWITCHES: u32 = 21;
-
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
 
 /// A configuration by which so many pods share each GPU.
@@ -31,17 +28,29 @@ fn shared_by(replicas: u64, rename: bool) -> String {
     )
 }
 
+/// The administrators' configurations, by their keys.
+pub(super) fn configurations() -> BTreeMap<String, String> {
+    let slices = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/mig-1g.10gb, replicas: 2}\n";
+    let mps = "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 8}\n";
+    let texts = [
+        ("default", "version: v1\n".to_owned()),
+        ("by-4", shared_by(4, true)),
+        ("by-6", shared_by(6, true)),
+        ("by-4-unnamed", shared_by(4, false)),
+        ("slices-by-2", slices.to_owned()),
+        ("by-1", shared_by(1, true)),
+        ("mps-by-8", mps.to_owned()),
+    ];
+    texts.map(|(key, text)| (key.to_owned(), text)).into()
+}
+
 impl Stage<'_> {
     /// An administrator's map of configurations is there, and ClusterPolicy
     /// names it.
     pub(super) fn has_configurations(&self) -> anyhow::Result<()> {
-        let slices = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/mig-1g.10gb, replicas: 2}\n";
         self.apply(&json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP, "namespace": NAMESPACE},
-            "data": {
-                "default": "version: v1\n", "by-4": shared_by(4, true), "by-6": shared_by(6, true),
-                "by-4-unnamed": shared_by(4, false), "slices-by-2": slices, "by-1": shared_by(1, true),
-            },
+            "data": configurations(),
         }))?;
         self.plugin_reads(MAP, "default")
     }
@@ -186,7 +195,7 @@ pub(super) fn tell_of_fewer(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 }
 
 /// Whatever came of it: the next story finds the nodes as they were.
-fn as_before(stage: &Stage<'_>, nodes: &[&str], told: anyhow::Result<()>) -> anyhow::Result<()> {
+pub(super) fn as_before(stage: &Stage<'_>, nodes: &[&str], told: anyhow::Result<()>) -> anyhow::Result<()> {
     for node in nodes {
         stage.configured(node, "")?;
     }
@@ -330,21 +339,32 @@ fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
 /// How long it takes from a label until pods can have what it says.
 fn measure(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let keys = [("by-4", "gpu.shared", 4), ("by-6", "gpu.shared", 6), ("default", "gpu", 1)];
+    let switches = stage.switches;
     let mut took = Vec::new();
-    for (number, (key, resource, replicas)) in (0..SWITCHES).zip(keys.into_iter().cycle()) {
+    for (number, (key, resource, replicas)) in (0..switches).zip(keys.into_iter().cycle()) {
         // Kubelet writes its node's status every ten seconds, and has just done so: at another moment each time.
-        pause(number * 100 / SWITCHES);
+        pause(number * 100 / switches);
         let start = clock();
         stage.configured(node, key)?;
         stage.offers(node, &[(resource, replicas * gpus)])?;
         took.push(start.elapsed().as_secs_f64());
     }
     took.sort_by(f64::total_cmp);
-    let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
+    let (Some(half), Some(nearly_all), Some(most)) =
+        (percentile(&took, 50), percentile(&took, 99), took.last())
+    else {
+        return Ok(());
+    };
     stage.notes.push(format!(
-        "from the label to allocatable, {SWITCHES} switches: {middle:.1} s in the middle, {most:.1} s at most"
+        "from the label to allocatable, {switches} switches: p50 {half:.1} s, p99 {nearly_all:.1} s, {most:.1} s at most"
     ));
     Ok(())
+}
+
+/// The least of sorted values that so many in a hundred are not above.
+fn percentile(sorted: &[f64], hundredths: usize) -> Option<f64> {
+    let rank = (sorted.len() * hundredths).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
 }
 
 fn on_a100s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
@@ -376,4 +396,17 @@ fn on_a100s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> 
     stage.offers(node, &[])?;
     stage.configured(node, "")?;
     stage.offers(node, &[("mig-1g.10gb", 7 * gpus)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    fn a_percentile_is_one_of_the_values_that_were_measured() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!((percentile(&values, 50), percentile(&values, 99)), (Some(50.0), Some(99.0)));
+        assert_eq!((percentile(&values[..21], 50), percentile(&values[..21], 99)), (Some(11.0), Some(21.0)));
+        assert_eq!((percentile(&values[..1], 50), percentile(&[], 99)), (Some(1.0), None));
+    }
 }

@@ -12,6 +12,7 @@ mod dra;
 mod faults;
 mod hardware;
 mod labels;
+mod mps;
 mod seed;
 mod sharing;
 mod slicewright;
@@ -94,6 +95,11 @@ const STORIES: &[Story] = &[
         tell: by_hand::tell_of_fewer,
     },
     Story {
+        name: "mps-refused",
+        shows: "the device plugin exits with MPS under mixed, and with one replica; the operator refuses both before it would",
+        tell: mps::tell,
+    },
+    Story {
         name: "labels",
         shows: "GFD and the Operator write what the virtual nodes write, apart from the differences that are explained",
         tell: labels::tell,
@@ -160,7 +166,8 @@ fn is_meant(name: &str, word: &str) -> bool {
     if exact { name == word } else { name.contains(word) }
 }
 
-/// Tells those that one of these words means; all without any.
+/// Tells those that one of these words means; all without any. `switches`: how
+/// often a node is switched to measure how long it takes.
 ///
 /// # Errors
 /// When a story ends otherwise, with everything that is to be known of it; the
@@ -169,6 +176,7 @@ pub fn tell<W: Write>(
     cluster: &Cluster<'_>,
     place: &Place,
     wanted: &[String],
+    switches: u32,
     progress: &mut Progress<W>,
 ) -> anyhow::Result<()> {
     let chosen: Vec<&Story> = STORIES
@@ -185,7 +193,7 @@ pub fn tell<W: Write>(
         progress.say(&format!("{}: {}", story.name, story.shows))?;
         let mut notes = Vec::new();
         let told = progress.step(&format!("the story {}", story.name), || {
-            let mut stage = Stage::empty(cluster, place)?;
+            let mut stage = Stage::empty(cluster, place, switches)?;
             let told = (story.tell)(&mut stage).with_context(|| format!("the story {}", story.name));
             notes = std::mem::take(&mut stage.notes);
             let cleaned = if told.is_ok() { stage.clear() } else { Ok(()) };

@@ -24,7 +24,7 @@ fn sharing(replicas: Option<u64>) -> Value {
 
 impl Stage<'_> {
     /// Waits until a condition of the policy says this; the whole message.
-    fn policy_says(&self, condition: &str, part: &str) -> anyhow::Result<String> {
+    pub(super) fn policy_says(&self, condition: &str, part: &str) -> anyhow::Result<String> {
         let mut message = String::new();
         self.until(&format!("the policy's {condition} says {part:?}"), || {
             let status = self.get("gpupartitionpolicy", TEAM)?["status"].clone();
@@ -37,7 +37,7 @@ impl Stage<'_> {
     }
 
     /// Each of these pods runs as the container that it was, and has lost nothing.
-    fn are_unharmed(&self, pods: &[String], containers: &[String]) -> anyhow::Result<()> {
+    pub(super) fn are_unharmed(&self, pods: &[String], containers: &[String]) -> anyhow::Result<()> {
         for (pod, container) in pods.iter().zip(containers) {
             ensure!(self.container(pod)? == *container, "{pod} is another container");
             ensure!(!self.logs(pod)?.contains("lost"), "{pod} lost its GPU");

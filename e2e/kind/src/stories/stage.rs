@@ -28,13 +28,15 @@ pub(super) struct Stage<'a> {
     pub(super) place: &'a Place,
     /// The tag of the simulator's image.
     pub(super) tag: String,
+    /// How often what takes time is done to measure it.
+    pub(super) switches: u32,
     /// What was measured, for people.
     pub(super) notes: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
     /// A stage with nothing of an earlier story on it.
-    pub(super) fn empty(cluster: &'a Cluster<'a>, place: &'a Place) -> anyhow::Result<Self> {
+    pub(super) fn empty(cluster: &'a Cluster<'a>, place: &'a Place, switches: u32) -> anyhow::Result<Self> {
         let image = call(cluster.kubectl()?.args([
             "get",
             "deployment",
@@ -45,7 +47,7 @@ impl<'a> Stage<'a> {
         ]));
         let image = image.context("the workers have no simulated GPUs: `cargo xtask kind up` brings them")?;
         let tag = image.rsplit_once(':').context("the simulator's image has no tag")?.1.to_owned();
-        let stage = Self { cluster, place, tag, notes: Vec::new() };
+        let stage = Self { cluster, place, tag, switches, notes: Vec::new() };
         stage.clear()?;
         stage.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}))?;
         Ok(stage)

@@ -149,6 +149,28 @@ fn pods_are_spread_over_the_devices_and_one_each_refuses_two() {
 }
 
 #[test]
+fn who_had_a_gpu_alone_counts_as_nobody_once_it_is_shared_and_gets_as_many_neighbours_as_any() {
+    let mut node = node(Setup::default(), &["A100-80GB", "A100-80GB"], None);
+    node.set_plugin_config(Some(files()), "none");
+    settle(&mut node);
+    bind(&mut node, "train", "gpu", 1, Opens::Never);
+    choose(&mut node, "renamed");
+    settle(&mut node);
+    assert!(has(&node, &[("gpu.shared", 8)]));
+    assert_eq!(node.shared_unawares().len(), 0);
+    for n in 0..8 {
+        assert_eq!(bind(&mut node, &format!("lab{n}"), "gpu.shared", 1, Opens::Never), PodPhase::Starting);
+    }
+    let neighbours: Vec<_> = node
+        .shared_unawares()
+        .iter()
+        .map(|pair| (pair.first.name.as_str(), pair.second.name.as_str()))
+        .collect();
+    // They are spread in turn, by the number of shares given and not by who was there before.
+    assert_eq!(neighbours, [("train", "lab0"), ("train", "lab2"), ("train", "lab4"), ("train", "lab6")]);
+}
+
+#[test]
 fn a_running_pod_keeps_its_device_when_the_number_of_replicas_changes() {
     let mut node = configured(Strategy::Mixed, None, "ts-4");
     bind(&mut node, "lab", "gpu", 1, Opens::Never);
@@ -221,7 +243,7 @@ fn mps_waits_for_its_server_which_waits_for_gfd() {
 #[test]
 fn mps_is_for_whole_gpus_and_not_for_mixed() {
     let mixed = configured(Strategy::Mixed, None, "mps-8");
-    exits(&mixed, Operand::DevicePlugin, "using MPS is not supported with MIG strategy mixed");
+    exits(&mixed, Operand::DevicePlugin, "using --mig-strategy=mixed is not supported with MPS");
     let cut = configured(Strategy::Single, Some("all-1g.10gb"), "mps-8");
     exits(&cut, Operand::DevicePlugin, "sharing.mps is not supported for MIG devices");
     exits(&cut, Operand::GpuFeatureDiscovery, "sharing.mps is not supported for MIG devices");

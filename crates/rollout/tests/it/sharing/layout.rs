@@ -110,14 +110,110 @@ fn who_comes_between_the_layout_and_its_sharing_gets_no_neighbours() {
     for _ in 0..30 {
         scene.now += SignedDuration::from_mins(1);
         scene.round();
+        // The layout is finished by itself, and nothing is said to have failed.
+        let why = (&scene.progress.sharing_set_back, &scene.progress.last_error);
+        assert_eq!(why, (&None, &None), "{:?}", scene.outlook);
     }
     assert_eq!(scene.layout, Some(fewer));
     assert_eq!(scene.active, small_by(2), "`late` shares its slice as it was told");
-    // The layout is finished by itself, and nothing is said to have failed.
     scene.held_by(&["late"]);
     scene.pods.retain(|pod| pod.pod.name != "late");
     scene.settle();
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, PluginConfig::default()));
+}
+
+/// The scene is held by a layout that pods are in the way of.
+#[track_caller]
+fn layout_waits_for(scene: &Scene, names: &[&str]) {
+    let Outlook::Holding(StartBlocker::PodsInTheWay { pods }) = &scene.outlook else {
+        panic!("it waits for something else: {:?}", scene.outlook)
+    };
+    assert_eq!(pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(), names);
+    assert!(!scene.cordoned);
+}
+
+#[test]
+fn a_layout_and_a_sharing_that_are_wanted_at_once_take_one_cordon() {
+    let mut scene = Scene::with_slices(&[("train", LARGE)]);
+    let both = shared_as(Method::TimeSlicing, &[("mig-1g.10gb", 2)]);
+    // Five GPUs have small slices, and three are to have large ones.
+    let mut to = cut();
+    to.0.insert(GpuIndex(1), cut().0[&GpuIndex(7)].clone());
+    scene.wants(both.clone());
+    scene.wanted_layout = Some(to.clone());
+    scene.settle();
+    assert_eq!((scene.layout.clone(), scene.active.clone()), (Some(to), both));
+    assert_eq!((count(&scene, "Cordon"), count(&scene, "Uncordon")), (1, 1), "{:?}", scene.did);
+    assert_eq!((scene.outlook.clone(), scene.pods.len()), (Outlook::Idle, 1));
+}
+
+#[test]
+fn a_layout_that_waits_for_a_pod_from_the_beginning_lets_others_be_shared_and_says_what_it_waits_for() {
+    let large_by_two = shared_as(Method::TimeSlicing, &[("mig-3g.40gb", 2)]);
+    let mut scene = Scene::with_slices(&[("lab", "nvidia.com/mig-1g.10gb")]);
+    scene.wants(large_by_two.clone());
+    scene.wanted_layout = Some(large());
+    scene.settle();
+    // Nobody has a large slice: they are shared. The small slices stay until `lab` has gone.
+    assert_eq!((scene.active.clone(), scene.layout.clone()), (large_by_two.clone(), Some(cut())));
+    layout_waits_for(&scene, &["lab"]);
+    assert_eq!((count(&scene, "Cordon"), count(&scene, "SetConfigLabel")), (1, 0), "{:?}", scene.did);
+    scene.pods.clear();
+    scene.settle();
+    assert_eq!((scene.layout.clone(), scene.active.clone()), (Some(large()), large_by_two));
+    assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
+}
+
+#[test]
+fn while_somebody_is_in_the_way_of_both_the_layout_comes_first_and_nothing_is_done() {
+    let mut scene = Scene::with_slices(&[("lab", "nvidia.com/mig-1g.10gb"), ("train", LARGE)]);
+    scene.wants(shared_as(Method::TimeSlicing, &[("mig-3g.40gb", 2)]));
+    scene.wanted_layout = Some(large());
+    scene.settle();
+    layout_waits_for(&scene, &["lab"]);
+    assert_eq!((scene.layout.clone(), scene.active.clone()), (Some(cut()), PluginConfig::default()));
+    assert_eq!(count(&scene, "Cordon"), 0, "{:?}", scene.did);
+    // A policy that evicts does so once, for the layout, and not before it for the sharing.
+    scene.drain = Drain::Evict;
+    scene.settle();
+    assert_eq!((scene.layout.clone(), count(&scene, "Cordon")), (Some(large()), 1), "{:?}", scene.did);
+}
+
+#[test]
+fn a_layout_that_cannot_begin_lets_slices_be_shared_that_nobody_has_and_none_that_would_not_be_there() {
+    let failed_lately = |scene: &mut Scene| {
+        let until_then = scene.now + SignedDuration::from_hours(1);
+        scene.progress.set_back = Some(rollout::progress::SetBack {
+            layout: large(),
+            why: rollout::outlook::Trouble::ManagerFailed,
+            times: 1,
+            until: until_then,
+            rolled_back: false,
+        });
+        scene.wanted_layout = Some(large());
+        scene.settle();
+        let Outlook::Holding(StartBlocker::BackedOff { until, .. }) = scene.outlook else {
+            panic!("{:?}", scene.outlook)
+        };
+        assert_eq!((until, scene.cordoned), (until_then, false));
+    };
+    let mut scene = Scene::with_slices(&[("train", LARGE)]);
+    scene.wants(small_by(2));
+    failed_lately(&mut scene);
+    assert_eq!((scene.layout.clone(), scene.active.clone()), (Some(cut()), small_by(2)));
+
+    // Of these it has none before its layout: nothing is gained by a cordon.
+    let mut scene = Scene::with_slices(&[]);
+    scene.wants(shared_as(Method::TimeSlicing, &[("mig-2g.20gb", 2)]));
+    failed_lately(&mut scene);
+    assert_eq!(scene.did, [""; 0]);
+
+    // ClusterPolicy names another map: who points it to ours may take his time.
+    let mut scene = Scene::with_slices(&[]);
+    scene.points_to_ours = false;
+    scene.wants(small_by(2));
+    failed_lately(&mut scene);
+    assert_eq!(scene.did, [""; 0]);
 }
 
 #[test]

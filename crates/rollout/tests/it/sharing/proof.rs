@@ -92,6 +92,65 @@ fn after_sharing_went_off_no_label_says_that_it_is_on() {
 }
 
 #[test]
+fn nothing_begins_while_a_gpu_is_ill_or_the_cards_of_a_node_are_of_two_models() {
+    let mut scene = Scene::new();
+    // Discovery labels one of two models, four cards of it; the plugin offers all eight.
+    scene.relabels = |seen| seen.gpus = Some(4);
+    scene.wants(shared_by(4));
+    scene.settle();
+    let Outlook::Holding(hold @ StartBlocker::SharingMiscounted { .. }) = &scene.outlook else {
+        panic!("{:?}", scene.outlook)
+    };
+    let says = hold.to_string();
+    assert!(
+        says.contains("offers nvidia.com/gpu: 8, and GPU feature discovery counts nvidia.com/gpu: 4"),
+        "{says}"
+    );
+    assert!(says.contains("GPUs of several models, which the device plugin cannot share"), "{says}");
+    assert!(scene.did.is_empty(), "{:?}", scene.did);
+    // Discovery had only been late.
+    scene.relabels = |_| ();
+    scene.settle();
+    assert_eq!(scene.active, shared_by(4));
+}
+
+#[test]
+fn outside_the_windows_and_beyond_the_budget_the_map_is_written_and_the_node_is_left_open() {
+    for hold in [
+        StartBlocker::Window { opens: None },
+        StartBlocker::Budget {
+            unavailable: 1,
+            allowed: 1,
+            nodes: vec![planner::names::NodeName::from("t2")],
+        },
+    ] {
+        let mut scene = Scene::new();
+        scene.admission = Admission::Held(hold.clone());
+        scene.wants(shared_by(4));
+        scene.settle();
+        assert_eq!(scene.outlook, Outlook::Holding(hold));
+        assert_eq!(scene.did, ["EnsurePluginConfig"], "so that the node can start at once");
+        scene.admission = Admission::Admitted;
+        scene.settle();
+        assert_eq!(scene.active, shared_by(4));
+    }
+}
+
+#[test]
+fn labels_that_look_right_are_not_believed_while_discovery_ends_again_and_again() {
+    let mut scene = Scene::shared(4);
+    scene.no_discovery = true;
+    // That a container may ask for several shares is in no label.
+    let several = PluginConfig::of_gpus(4, true, false);
+    scene.wants(several.clone());
+    until(&mut scene, Phase::Verifying);
+    stays_closed(&mut scene, 5, "read the log of the pod gpu-feature-discovery of the node");
+    scene.no_discovery = false;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, several));
+}
+
+#[test]
 fn cluster_policy_that_points_elsewhere_in_the_middle_is_named_as_the_reason() {
     let elsewhere = "ClusterPolicy no longer points the device plugin to the map slicewright-plugin-config";
     let mut scene = Scene::new();
