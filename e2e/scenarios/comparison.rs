@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use e2e::provider::Kind;
 use e2e::{Fleet, NodeSpec, POOL, Scene, mig, pod, policy, scenario_on_any_nodes};
 use operands::Flavour;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A network card of NVIDIA's Network Operator.
 const NIC: &str = "nvidia.com/hostdev";
@@ -95,40 +95,6 @@ fn compared(expected: &End, end: &End) -> Vec<String> {
         .collect()
 }
 
-/// The end is as this file has it; on kind, except for what `differences.yaml` explains.
-async fn ends_as(scene: &Scene, file: &str) -> anyhow::Result<()> {
-    let end = end_of(scene).await?;
-    let mut expected: End = read(file)?;
-    if Kind::asked_for()?.has_real_nodes() {
-        for Difference { at, on_virtual_nodes, on_kind, why } in read::<Vec<Difference>>("differences.yaml")?
-        {
-            anyhow::ensure!(!why.is_empty(), "{at} is not explained");
-            // What only one of the stories has.
-            if on_kind.is_none() && !expected.contains_key(&at) {
-                continue;
-            }
-            anyhow::ensure!(
-                on_virtual_nodes.as_deref() == Some("*") || expected.get(&at) == on_virtual_nodes.as_ref(),
-                "{at} says on virtual nodes {:?}, and differences.yaml has {on_virtual_nodes:?}",
-                expected.get(&at)
-            );
-            match on_kind {
-                Some(value) => drop(expected.insert(at, value)),
-                None => drop(expected.remove(&at)),
-            }
-        }
-    }
-    let different = compared(&expected, &end);
-    anyhow::ensure!(
-        different.is_empty(),
-        "the end is another one; comparison/{file} has that of virtual nodes, and differences.yaml where kind differs, \
-         each with why:\n{}\nall of it:\n{}",
-        different.concat(),
-        serde_saphyr::to_string(&end)?
-    );
-    Ok(())
-}
-
 #[test]
 fn one_story_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
     scenario_on_any_nodes(async |scene| {
@@ -162,47 +128,33 @@ fn one_story_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
             })
             .await?;
 
-        ends_as(scene, "end.yaml").await?;
+        let end = end_of(scene).await?;
+        let mut expected: End = read("end.yaml")?;
+        if Kind::asked_for()?.has_real_nodes() {
+            for Difference { at, on_virtual_nodes, on_kind, why } in
+                read::<Vec<Difference>>("differences.yaml")?
+            {
+                anyhow::ensure!(!why.is_empty(), "{at} is not explained");
+                anyhow::ensure!(
+                    on_virtual_nodes.as_deref() == Some("*")
+                        || expected.get(&at) == on_virtual_nodes.as_ref(),
+                    "{at} says on virtual nodes {:?}, and differences.yaml has {on_virtual_nodes:?}",
+                    expected.get(&at)
+                );
+                match on_kind {
+                    Some(value) => drop(expected.insert(at, value)),
+                    None => drop(expected.remove(&at)),
+                }
+            }
+        }
+        let different = compared(&expected, &end);
+        anyhow::ensure!(
+            different.is_empty(),
+            "the end is another one; comparison/end.yaml has that of virtual nodes, and differences.yaml where kind \
+             differs, each with why:\n{}\nall of it:\n{}",
+            different.concat(),
+            serde_saphyr::to_string(&end)?
+        );
         Ok(())
-    });
-}
-
-#[test]
-fn the_same_story_of_gpus_that_four_share_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
-    scenario_on_any_nodes(async |scene| {
-        const SHARED: &str = "nvidia.com/gpu.shared";
-        let node = NodeSpec::new("n1", 2, "A100-80GB").label(POOL, "research");
-        let release = "go-modules".to_owned();
-        let fleet = Fleet { flavour: Flavour::Helm, release, nodes: vec![node], ..Fleet::default() };
-        scene.world(fleet).await?;
-        scene.operator().await?;
-        let by = |replicas: u32| {
-            let rules = json!([{"model": "A100-80GB", "resource": "nvidia.com/gpu", "replicas": replicas}]);
-            policy("research", "research")
-                .spec("/layout", json!({"type": "None"}))
-                .spec("/sharing", json!({"type": "TimeSlicing", "rules": rules}))
-        };
-        scene.apply(by(6)).await?;
-        // An administrator runs the command that is printed.
-        let command = scene.says("research", "Degraded", "True", "PluginMapNotOurs").await?;
-        anyhow::ensure!(command.contains("clusterpolicies.nvidia.com cluster-policy"), "{command}");
-        let config = json!({"config": {"name": "slicewright-plugin-config"}});
-        let settings = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}});
-        scene.patch(settings, json!({"spec": {"devicePlugin": config}})).await?;
-        scene.offers_resources("n1", &[(SHARED, 12)]).await?;
-        scene.apply(pod("p", SHARED, 1)).await?;
-        assert_eq!(scene.runs("p").await?, "n1");
-        scene.converged("research").await?;
-        // Fewer share each, under who is there: twelve seats become eight.
-        scene.apply(by(4)).await?;
-        scene.offers_resources("n1", &[(SHARED, 8)]).await?;
-        scene.converged("research").await?;
-        scene
-            .node("n1", "is labelled by what it has", |node| {
-                let labels = node.metadata.labels.as_ref()?;
-                labels.get("nvidia.com/gpu.replicas").filter(|n| *n == "4").map(drop)
-            })
-            .await?;
-        ends_as(scene, "shared.yaml").await
     });
 }

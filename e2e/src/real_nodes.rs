@@ -27,7 +27,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(900);
 
 const LAYOUT: &str = "nvidia.com/mig.config";
 const STATE: &str = "nvidia.com/mig.config.state";
-const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 const RESOURCES: &str = "nvidia.com/";
 /// What the operator writes on nodes, and scenarios for it.
 const OURS: &str = "slicewright.io/";
@@ -163,7 +162,7 @@ impl RealNodes {
         spec["volumes"] = json!([{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}]);
     }
 
-    /// Which map MIG manager reads; the one that is shipped for an empty name. The device plugin reads the shipped one.
+    /// Which map MIG manager reads; the one that is shipped for an empty name.
     async fn point_to(&self, client: &Client, map: &str) -> anyhow::Result<()> {
         point_to(client, map).await
     }
@@ -248,9 +247,7 @@ async fn cluster_policy(client: &Client) -> anyhow::Result<(Api<DynamicObject>, 
 
 async fn point_to(client: &Client, map: &str) -> anyhow::Result<()> {
     let (api, policy) = cluster_policy(client).await?;
-    // Sharing is pointed to by scenarios, each for itself.
-    let patch =
-        json!({"spec": {"migManager": {"config": {"name": map}}, "devicePlugin": {"config": Value::Null}}});
+    let patch = json!({"spec": {"migManager": {"config": {"name": map}}}});
     api.patch(&policy, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     Ok(())
 }
@@ -265,7 +262,6 @@ async fn release(client: &Client, node: &str, more: impl Iterator<Item = &String
     };
     let mut labels = gone(now.labels());
     labels.extend(more.map(|key| (key.clone(), Value::Null)));
-    labels.insert(PLUGIN_CONFIG.to_owned(), Value::Null);
     let patch = json!({
         "metadata": {"labels": labels, "annotations": gone(now.annotations())},
         "spec": {"unschedulable": Value::Null},
