@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use e2e::control_plane::{ControlPlane, client_of};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use e2e::process::{Den, Running};
@@ -77,28 +77,38 @@ impl Clone {
 /// A registry of its own, which forgets everything when it ends.
 struct Registry {
     // Its processes end with it.
-    _den: Den,
-    _process: Running,
+    den: Den,
+    process: Running,
     address: String,
 }
 
 impl Registry {
-    /// A port that was free a moment ago.
-    fn address() -> anyhow::Result<String> {
-        Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+    async fn start() -> anyhow::Result<Self> {
+        // A port that was free a moment ago.
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        Self::serve(Den::new()?, address).await
     }
 
-    async fn start(address: &str) -> anyhow::Result<Self> {
-        let den = Den::new()?;
-        let address = address.to_owned();
+    /// Another one at the same address, with nothing in it.
+    async fn emptied(self) -> anyhow::Result<Self> {
+        let Self { den, process, address } = self;
+        // It has ended then: one that is still ending would answer for the new one, which cannot have the address.
+        den.stop(process)?;
+        Self::serve(den, address).await
+    }
+
+    async fn serve(den: Den, address: String) -> anyhow::Result<Self> {
         let mut command = Command::new(tools::find("crane")?);
         command.args(["registry", "serve", "--address", &address]);
-        let process = den.start("registry", command)?;
+        let mut process = den.start("registry", command)?;
         wait::asking("the registry listens", wait::PATIENCE, async || {
+            if let Some(status) = process.ended()? {
+                bail!("the registry at {address} ended with {status}: {}", process.last_words());
+            }
             Ok(tokio::net::TcpStream::connect(&address).await.map(drop).map_err(|error| error.to_string()))
         })
         .await?;
-        Ok(Self { _den: den, _process: process, address })
+        Ok(Self { den, process, address })
     }
 
     fn prefix(&self) -> String {
@@ -124,6 +134,23 @@ fn published(clone: &Clone, registry: &Registry, out: &Path) -> anyhow::Result<V
     let text = std::fs::read_to_string(out.join("digests.txt"))?;
     let digests = text.lines().filter_map(|line| line.split_once('@'));
     Ok(digests.map(|(name, digest)| (name.replace(&prefix, ""), digest.to_owned())).collect())
+}
+
+/// The second half of the rehearsal publishes to it.
+#[test]
+fn a_registry_that_was_emptied_is_there_at_the_same_address() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut registry = Registry::start().await.unwrap();
+        let address = registry.address.clone();
+        for _ in 0..10 {
+            // Whoever has talked to it may hold a connection.
+            let _held = tokio::net::TcpStream::connect(&address).await.unwrap();
+            registry = registry.emptied().await.unwrap();
+            assert_eq!(registry.address, address);
+            assert!(registry.process.ended().unwrap().is_none());
+        }
+    });
 }
 
 #[test]
@@ -158,8 +185,7 @@ async fn rehearse() -> anyhow::Result<()> {
         clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_err()
     );
 
-    let address = Registry::address()?;
-    let registry = Registry::start(&address).await?;
+    let registry = Registry::start().await?;
     let folder = TempDir::new()?;
     let first = published(&clone, &registry, &folder.path().join("first"))?;
     ensure!(first.len() == 7, "{first:?}");
@@ -168,8 +194,7 @@ async fn rehearse() -> anyhow::Result<()> {
     is_signed(&registry, &first, &folder.path().join("first"))?;
 
     // Once more, to a registry with nothing in it: names and digests are the same, and so is what people download.
-    drop(registry);
-    let registry = Registry::start(&address).await?;
+    let registry = registry.emptied().await?;
     let second = published(&clone, &registry, &folder.path().join("second"))?;
     ensure!(first == second, "{first:?}\n{second:?}");
     let sums = |which: &str| std::fs::read_to_string(folder.path().join(which).join("files/SHA256SUMS"));

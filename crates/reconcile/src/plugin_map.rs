@@ -40,9 +40,7 @@ pub struct PluginMapRound {
 type Data = BTreeMap<String, String>;
 
 /// Our map as it should be. Nothing is wanted of it while no policy that is in
-/// force shares GPUs, and no node has a configuration of ours. One that was left
-/// by its policy may have: without its key its device plugin does not start
-/// again.
+/// force shares GPUs, and no node has a configuration of ours.
 pub(crate) fn plugin_map(
     input: &Input<'_>,
     planned: &PlannedRound,
@@ -54,17 +52,13 @@ pub(crate) fn plugin_map(
     let needed: Data =
         needed(planned, advances).iter().map(|config| (config.key(), config.render())).collect();
     let asked = advances.values().any(asks);
-    let ours = input.settings.observe.plugin_map();
-    let is_told = || {
-        let named = observe::shared::named_keys(objects);
-        map_in_use(input) == Some(ours.name.as_str()) && needed.keys().any(|key| named.contains(key.as_str()))
-    };
-    if needed.is_empty() || !(asked || who_shares(planned).next().is_some() || is_told()) {
+    if needed.is_empty() || !(asked || who_shares(planned).next().is_some()) {
         return PluginMapRound::default();
     }
     if objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return PluginMapRound::default();
     }
+    let ours = input.settings.observe.plugin_map();
     let there = objects.config_maps.get(&ours.key());
     let old = there.and_then(|map| map.data.clone()).unwrap_or_default();
     let theirs = match administrators(input, &ours, &old) {
@@ -117,18 +111,14 @@ fn needed(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> BTr
     all
 }
 
-/// The map that `ClusterPolicy` names.
-fn map_in_use<'a>(input: &Input<'a>) -> Option<&'a str> {
-    let policy = input.objects.cluster_policies.iter().next();
-    let named = policy.and_then(|(_, policy)| policy.spec.device_plugin.config.as_ref());
-    named.map(|config| config.name.as_str()).filter(|name| !name.is_empty())
-}
-
 /// The administrators' keys: of the map that `ClusterPolicy` names, until it
 /// names ours; from then on those that ours has.
 fn administrators(input: &Input<'_>, ours: &MapRef, old: &Data) -> Result<Data, String> {
     let objects = input.objects;
-    let Some(named) = map_in_use(input).filter(|name| *name != ours.name) else {
+    let policy = objects.cluster_policies.iter().next();
+    let named = policy.and_then(|(_, policy)| policy.spec.device_plugin.config.as_ref());
+    let named = named.map(|config| config.name.as_str()).filter(|name| !name.is_empty());
+    let Some(named) = named.filter(|name| *name != ours.name) else {
         let theirs = old.iter().filter(|(key, _)| !key.starts_with(ENTRY_PREFIX));
         return Ok(theirs.map(|(key, text)| (key.clone(), text.clone())).collect());
     };

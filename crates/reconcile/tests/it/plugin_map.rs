@@ -94,27 +94,6 @@ fn a_map_that_has_everything_is_not_written_and_one_that_was_edited_is() {
 }
 
 #[test]
-fn a_map_that_somebody_deletes_is_written_again_with_the_keys_of_nodes_that_their_policy_has_left_too() {
-    let mut cluster = pool();
-    cluster.is_shared("t1", &ours());
-    let _ = cluster.settle();
-    let map = (OPERATOR.to_owned(), "slicewright-plugin-config".to_owned());
-    let deleted = |cluster: &mut Cluster| {
-        cluster.objects.config_maps.remove(&map);
-        let round = cluster.round();
-        written(&round).data.keys().cloned().collect::<Vec<_>>()
-    };
-    assert_eq!(deleted(&mut cluster), [ours().key()]);
-    // Without it no plugin starts again on t1, and kubelet has nothing to mount anywhere.
-    cluster.objects.policies.clear();
-    assert_eq!(deleted(&mut cluster), [ours().key()]);
-    // Somebody else's map is used: ours is of no use to anybody.
-    names(&mut cluster, "time-slicing-config");
-    put(&mut cluster, "time-slicing-config", json!({}));
-    assert_eq!(cluster.round().plugin_map, reconcile::PluginMapRound::default());
-}
-
-#[test]
 fn a_key_that_a_node_names_stays_whoever_wrote_it_and_one_that_nobody_needs_goes() {
     let mut cluster = pool();
     names(&mut cluster, "slicewright-plugin-config");

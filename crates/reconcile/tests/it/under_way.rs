@@ -50,13 +50,13 @@ fn a_node_that_was_told_to_switch_mig_off_goes_on_though_another_would_do_as_wel
     let _ = cluster.step(Until::Stored);
     let spec = |cluster: &Cluster, node: &str| cluster.objects.gpu_nodes[node].spec.clone();
     let (first, second) = (spec(&cluster, "n1"), spec(&cluster, "n2"));
-    assert!(first.gpus.iter().all(|gpu| gpu.slices.is_empty()) && first.gpus.len() == 8, "{first:?}");
-    assert!(second.gpus.is_empty(), "by itself the planner takes the first");
+    assert!(second.gpus.iter().all(|gpu| gpu.slices.is_empty()) && second.gpus.len() == 8, "{second:?}");
+    assert!(first.gpus.is_empty(), "by itself the planner takes the second");
     for (node, spec) in [("n1", &second), ("n2", &first)] {
         let gpu_node = Arc::make_mut(cluster.objects.gpu_nodes.get_mut(node).unwrap());
         gpu_node.spec.clone_from(spec);
     }
-    assert!(wants(&cluster, "n2") && !wants(&cluster, "n1"), "what the second was told goes on");
+    assert!(wants(&cluster, "n1") && !wants(&cluster, "n2"), "what the first was told goes on");
 }
 
 /// Its labels may vanish for good while it changes, with the GPUs themselves:
