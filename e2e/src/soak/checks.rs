@@ -131,7 +131,10 @@ impl Soak {
             let pods = scene.pods().list(&ListParams::default()).await?;
             let is_waiting = |pod: &&Pod| {
                 let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-                !bound && pod.metadata.deletion_timestamp.is_none()
+                // Where older data of etcd were put back, a pod may have ended without ever having been bound.
+                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                let has_ended = matches!(phase, Some("Failed" | "Succeeded"));
+                !bound && !has_ended && pod.metadata.deletion_timestamp.is_none()
             };
             let waiting: Vec<String> = pods.iter().filter(is_waiting).map(ResourceExt::name_any).collect();
             let policy = scene.policies().get(POLICY).await?;
