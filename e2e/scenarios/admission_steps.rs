@@ -1,16 +1,12 @@
-//! What may come between the steps of an admission: the operator dies, the workbench is stopped, somebody else
+//! What may come between the steps of an admission: the workbench is stopped, somebody else
 //! takes the slice, or the node is taken away. Real Kueue; nodes with eight GPUs each, and somebody on all of one.
-
-use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
 use api::foreign::notebook::STOPPED;
 use controller::settings::Kueue;
 use e2e::expect::allocatable;
 use e2e::manifests::Manifest;
-use e2e::wire::Wire;
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, policy, scenario, wait, workbench};
-use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
@@ -72,70 +68,6 @@ async fn was_never_taken_back(scene: &Scene) -> anyhow::Result<()> {
         status["admissionChecks"].as_array().into_iter().flatten().find(|check| check["name"] == CHECK);
     ensure!(check.is_some_and(|check| check["state"] == "Ready"), "the check says something else: {status}");
     Ok(())
-}
-
-#[test]
-fn an_operator_that_dies_after_each_of_its_writes_gets_a_workbench_from_its_queue_to_its_slice() {
-    scenario(async |scene| {
-        scene.queues().await?;
-        nodes_of_which(scene, &["n1", "n2"], &["n1"]).await?;
-        one_queue(scene, &[(&mig("3g.40gb"), 4)]).await?;
-        scene.apply(lab()).await?;
-        let mut kinds = BTreeMap::new();
-        let mut deaths = 0;
-        // As without a queue (`crashes`): a life that begins while a node quiesces has one more write.
-        let mut before = 0;
-        loop {
-            let wire = Wire::dying_after(before);
-            scene.operator_through(wire.clone(), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
-            let runs = async {
-                scene.workbench_runs("lab").await?;
-                scene.converged("research").await
-            };
-            let done = tokio::select! {
-                () = wire.is_written() => false,
-                done = runs => { done?; true }
-            };
-            scene.kill_operators();
-            if done {
-                break;
-            }
-            let tried = wire.tried();
-            before = usize::from(before == 0 && tried.keys().eq(["status of a GpuNode"].iter()));
-            for kind in tried.into_keys() {
-                *kinds.entry(kind).or_insert(0) += 1;
-            }
-            deaths += 1;
-            ensure!(deaths < 200, "it does not get anywhere: {kinds:?}");
-        }
-        let wanted = [
-            "status of an AdmissionCheck",
-            "status of a Workload",
-            "GpuNode",
-            "status of a GpuNode",
-            "map",
-            "node",
-            "event",
-        ];
-        for kind in wanted {
-            ensure!(kinds.contains_key(kind), "it never died after a write of this kind: {kind}; {kinds:?}");
-        }
-        was_never_taken_back(scene).await?;
-        ensure!(
-            !was_unschedulable(scene, "lab-0").await?,
-            "its slice was there before anybody looked for it"
-        );
-        // One GPU was cut, once.
-        let mut cut = 0;
-        for node in ["n1", "n2"] {
-            let truth = scene.simulator().truth(node)?;
-            cut += truth.iter().filter(|gpu| gpu.slices.len() > 1).count();
-        }
-        ensure!(cut == 1, "{cut} GPUs were cut for one workbench");
-        // The first to live finishes what is left to be said.
-        scene.operator_through(Wire::failing(&[]), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
-        scene.converged("research").await
-    });
 }
 
 #[test]
@@ -243,36 +175,6 @@ fn a_slice_that_is_taken_where_no_other_fits_sends_the_workload_back_and_to_the_
         );
         assert_eq!(scene.runs("thief").await?, first, "who took the slice keeps it");
         Ok(())
-    });
-}
-
-#[test]
-fn a_node_that_others_cordon_under_a_workbench_takes_nothing_from_its_workload() {
-    scenario(async |scene| {
-        queue_over(scene, &["n1", "n2", "n3"], &["n3"]).await?;
-        scene.apply(lab()).await?;
-        let node = scene.workbench_runs("lab").await?;
-        let uid = scene.pods().get("lab-0").await?.uid();
-        scene.is_quiet().await?;
-        let before = the_workload(scene).await?["admissionChecks"].clone();
-        scene.patch_node(&node, json!({"spec": {"unschedulable": true}})).await?;
-        // Whoever comes next gets the other node, and by then the operator has seen the first one cordoned.
-        let next = workbench("next", &mig("3g.40gb"), 1).labelled(QUEUE, "research");
-        scene.apply(next.clone()).await?;
-        let other = scene.workbench_runs("next").await?;
-        ensure!(other != node, "{other} is cordoned by others");
-        scene.is_quiet().await?;
-        scene.delete(next).await?;
-        wait::asking("only the first workload is left", scene.patience(), async || {
-            Ok(the_workload(scene).await.map(drop).map_err(|error| error.to_string()))
-        })
-        .await?;
-        assert_eq!(the_workload(scene).await?["admissionChecks"], before, "nothing more is said of who runs");
-        was_never_taken_back(scene).await?;
-        assert_eq!(scene.pods().get("lab-0").await?.uid(), uid, "it is the same pod");
-        assert_eq!(scene.workbench_runs("lab").await?, node);
-        scene.patch_node(&node, json!({"spec": {"unschedulable": null}})).await?;
-        scene.converged("research").await
     });
 }
 
