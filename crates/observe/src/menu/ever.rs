@@ -54,9 +54,10 @@ impl<'a> Fleet<'a> {
             all.all(|(key, value)| labels.get(key).is_some_and(|found| is_same(key, found, value)))
         };
         // Whatever a node offers can be had, whoever made it so.
+        let none = BTreeMap::new();
         let is_there = self.objects.nodes.values().any(|node| {
-            let labels = node.metadata.labels.clone().unwrap_or_default();
-            layouts::offered(node).get(resource).is_some_and(|n| *n > 0) && selects(&labels)
+            selects(node.metadata.labels.as_ref().unwrap_or(&none))
+                && layouts::offered(node).get(resource).is_some_and(|n| *n > 0)
         });
         if is_there || self.is_unknown_somewhere(slice) {
             return None;
