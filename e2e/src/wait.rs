@@ -13,9 +13,10 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How long a condition may take to hold, unless somebody says otherwise.
-/// Scenarios take a few seconds; a busy machine takes some times as long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a condition may take to hold, unless somebody says otherwise. Scenarios take a few seconds, those with Kueue
+/// half a minute more, after which it gives quota anew; a busy machine takes some times as long. Nobody waits so long
+/// where all is well: only a failure is told later.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The objects of a kind as they are now, by `namespace/name` or `name`.
 pub type Seen<K> = BTreeMap<String, K>;

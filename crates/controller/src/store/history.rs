@@ -114,6 +114,13 @@ impl Store {
         self.watches.get(source).map_or(0, |watch| watch.heard.max(watch.read))
     }
 
+    /// Whether a watch has told of this version already: its messages come in order. An object that it does not show
+    /// then was written and removed again before anybody asked for it here.
+    pub(super) fn was_told(&self, source: &Source, version: &str) -> bool {
+        let whole = self.watches.get(source).filter(|watch| watch.listed.is_none());
+        whole.zip(number(Some(version))).is_some_and(|(watch, version)| watch.heard >= version)
+    }
+
     fn notice(&mut self, source: &Source, key: Option<&Key>, seen: u64, found: u64) {
         // The first sign is told; others follow from it.
         self.went_back.get_or_insert_with(|| WentBack {

@@ -450,7 +450,9 @@ impl Store {
         let seen = match &subject {
             Subject::Version { source, key, version } => {
                 let known = self.version(source, key);
-                known.as_deref() == Some(version.as_str()) || is_older(Some(version), known.as_deref())
+                known.as_deref() == Some(version.as_str())
+                    || is_older(Some(version), known.as_deref())
+                    || (known.is_none() && self.was_told(source, version))
             }
             Subject::Going { key, uid } => self.objects.pods.get(key).is_none_or(|pod| {
                 pod.metadata.uid.as_deref() != Some(uid) || pod.metadata.deletion_timestamp.is_some()

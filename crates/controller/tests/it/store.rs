@@ -241,6 +241,32 @@ fn a_write_of_ours_is_awaited_until_it_or_something_later_is_seen() {
     assert!(store.awaited().is_empty(), "what is gone is not waited for");
 }
 
+/// A round ends some seconds after it wrote. A node that goes away meanwhile takes its `GpuNode` along, and nobody would
+/// ever tell of the write again.
+#[test]
+fn a_write_of_ours_to_what_was_removed_before_the_round_ended_is_not_awaited() {
+    let now = clock::instant();
+    let mut store = store(&[gpu_node("a1", 3), gpu_node("a2", 3)], &[]);
+    let subject = |node: &str, version: &str| Subject::Version {
+        source: Source::Nodes,
+        key: (String::new(), node.to_owned()),
+        version: version.to_owned(),
+    };
+    store.take(&Source::Nodes, Change::Put(gpu_node("a1", 5)));
+    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 7)));
+    store.wait_for(subject("a1", "5"), now);
+    assert!(store.awaited().is_empty(), "the watch has told of it, and of its end");
+    store.wait_for(subject("a2", "6"), now);
+    assert!(!store.awaited().is_empty(), "what is there has to show the write");
+    store.take(&Source::Nodes, Change::Put(gpu_node("a2", 6)));
+    store.wait_for(subject("a3", "8"), now);
+    assert!(!store.awaited().is_empty(), "the watch is not so far yet");
+    store.take(&Source::Nodes, Change::Begin(Some(9)));
+    store.take(&Source::Nodes, Change::Put(gpu_node("a2", 6)));
+    store.take(&Source::Nodes, Change::End);
+    assert!(store.awaited().is_empty(), "the list does not have it");
+}
+
 /// What was read by itself is believed like what the watch tells, and what the
 /// watch tells later of an earlier moment is not.
 #[test]
