@@ -1,7 +1,7 @@
 //! Our writes that the watches do not show yet. Nothing is decided before they are seen: otherwise the same
 //! write would be decided again, on outdated data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -87,6 +87,14 @@ impl Awaited {
         if *source == Source::Pods {
             self.going.remove(key);
         }
+    }
+
+    /// What a list as of a later version does not have is gone, also where nobody has ever seen it.
+    pub(super) fn is_listed(&mut self, source: &Source, keys: &BTreeSet<Key>, of: Option<u64>) {
+        self.versions.retain(|(from, key), (version, _)| {
+            let later = number(Some(version)).zip(of).is_some_and(|(version, of)| version <= of);
+            from != source || keys.contains(key) || !later
+        });
     }
 
     /// Whether everything is seen.

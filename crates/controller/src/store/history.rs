@@ -159,6 +159,7 @@ impl Store {
             self.awaited.is_gone(source, key);
             self.remove(source, key);
         }
+        self.awaited.is_listed(source, &keys, version);
         let watch = self.watch(source);
         watch.trouble = None;
         let first = !std::mem::replace(&mut watch.synced, true);
