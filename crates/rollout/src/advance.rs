@@ -101,6 +101,7 @@ fn run(
     let next = progress.clone().no_later_than(now);
     let (actions, permit) = (Vec::new(), None);
     let mut run = Run { seen, wanted, slices_wanted, sharing_wanted, rules, now, next, actions, permit };
+    run.rest_no_longer();
     run.note_agent();
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the

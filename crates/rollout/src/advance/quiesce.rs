@@ -244,10 +244,23 @@ impl Run<'_> {
         self.next.set_back = Some(SetBack { layout, why, times, until, rolled_back });
     }
 
+    /// Nothing rests for longer from now on than it would if it had failed just now. A clock that was put back since, or
+    /// that of another machine, may have said a much later hour.
+    pub(super) fn rest_no_longer(&mut self) {
+        if let Some(back) = self.next.set_back.as_ref() {
+            let latest = self.now + self.backoff(back.times, back.rolled_back);
+            self.next.set_back.iter_mut().for_each(|back| back.until = back.until.min(latest));
+        }
+        if let Some(back) = self.next.sharing_set_back.as_ref() {
+            let latest = self.now + self.backoff(back.times, back.rolled_back);
+            self.next.sharing_set_back.iter_mut().for_each(|back| back.until = back.until.min(latest));
+        }
+    }
+
     /// How long a target rests that could not be reached so often in a row.
     pub(super) fn backoff(&self, times: u32, rolled_back: bool) -> SignedDuration {
         let settings = &self.rules.settings;
         let first = if rolled_back { settings.roll_back_backoff } else { settings.retreat_backoff };
-        first.saturating_mul(1 << (times - 1).min(16)).min(settings.longest_backoff)
+        first.saturating_mul(1 << times.saturating_sub(1).min(16)).min(settings.longest_backoff)
     }
 }

@@ -147,3 +147,33 @@ fn what_is_to_come_moves_with_a_clock_that_is_put_forward() {
     let same = caller.progress.clone().put_forward(-HOUR, now);
     assert_eq!(same, caller.progress, "one that is put back moves nothing: the future counts from now on");
 }
+
+/// The clock is put back by two hours after a change was taken back, and another operator starts, which knows nothing of it.
+#[test]
+fn what_was_taken_back_rests_no_longer_for_a_clock_that_is_put_back() {
+    let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
+    caller.want("0:2g.20gb*3 1:3g.40gb*2");
+    let rests = |until| SetBack {
+        layout: caller.wanted.clone().unwrap(),
+        why: Trouble::Uncordoned,
+        times: 1,
+        until,
+        rolled_back: false,
+    };
+    let written = rests(caller.world.now + seconds(60));
+    caller.progress.set_back = Some(written);
+    caller.world.set_clock(-HOUR);
+    caller.world.set_clock(-HOUR);
+    let seen = caller.world.observe(Listing::Cached);
+    let next = answer(&caller, &seen).progress;
+    let until = next.set_back.as_ref().unwrap().until;
+    let longest = caller.rules.settings.retreat_backoff;
+    assert_eq!(until, caller.world.now + longest, "as if it had failed just now");
+    caller.progress = next;
+    caller.world.pass(until - seconds(1));
+    let seen = caller.world.observe(Listing::Cached);
+    assert_eq!(answer(&caller, &seen).progress.set_back.unwrap().until, until, "and it is said once");
+    // The node rests after its last change as well, and for no longer than that.
+    caller.run(20);
+    caller.check_open_with("0:2g.20gb*3 1:3g.40gb*2");
+}

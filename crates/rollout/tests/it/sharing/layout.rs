@@ -88,7 +88,7 @@ fn a_layout_that_failed_lately_holds_up_no_sharing() {
         why,
         times: 1,
         until: until_then,
-        rolled_back: false,
+        rolled_back: true,
     });
     scene.settle();
     assert_eq!(scene.active, PluginConfig::default());
@@ -188,7 +188,7 @@ fn a_layout_that_cannot_begin_lets_slices_be_shared_that_nobody_has_and_none_tha
             why: rollout::outlook::Trouble::ManagerFailed,
             times: 1,
             until: until_then,
-            rolled_back: false,
+            rolled_back: true,
         });
         scene.wanted_layout = Some(large());
         scene.settle();
