@@ -95,6 +95,29 @@ fn a_layout_that_failed_lately_holds_up_no_sharing() {
     assert_eq!(count(&scene, "SetConfigLabel"), 0, "{:?}", scene.did);
 }
 
+/// The clock said a much later hour when the sharing failed.
+#[test]
+fn a_sharing_that_failed_rests_no_longer_for_a_clock_that_was_put_back() {
+    let mut scene = in_use();
+    let an_hour_of_before = scene.now + SignedDuration::from_hours(5);
+    scene.progress.sharing_set_back = Some(rollout::progress::SharingSetBack {
+        config: small_by(4),
+        why: rollout::outlook::Trouble::WriteNotSeen,
+        times: 1,
+        until: an_hour_of_before,
+        rolled_back: false,
+    });
+    scene.wants(small_by(4));
+    scene.settle();
+    let Outlook::Holding(StartBlocker::BackedOff { until, .. }) = scene.outlook else {
+        panic!("{:?}", scene.outlook)
+    };
+    assert_eq!(until, scene.now + SignedDuration::from_mins(5), "as if it had failed just now");
+    scene.now = until;
+    scene.settle();
+    assert_eq!(scene.active, small_by(4));
+}
+
 #[test]
 fn who_comes_between_the_layout_and_its_sharing_gets_no_neighbours() {
     let mut scene = in_use();
