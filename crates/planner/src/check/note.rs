@@ -204,8 +204,8 @@ pub enum Problem {
         /// How many there will be.
         free: u32,
     },
-    /// Requests that the step serves take more CPU, memory, ephemeral storage or pod slots
-    /// together than are free.
+    /// Requests that are served on the node take more CPU, memory, ephemeral storage or pod slots
+    /// together than are free: those of a step, or everybody who is told to be served there.
     RoomExceeded,
     /// The request cannot come to run, whatever is cut.
     Refused {

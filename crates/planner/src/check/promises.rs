@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::note::{Note, Problem};
-use super::serves::wants;
+use super::serves::{exceeds, wants};
 use super::supply::{free_after, free_now};
 use super::winner;
 use crate::demand::Request;
@@ -55,7 +55,7 @@ pub(super) fn keepable<'a>(
         let free = |(offered, n): (Offered, u32)| {
             taken.get(&offered).copied().unwrap_or(0) + n <= free_now(node, offered)
         };
-        let fits = room.holds(&request.takes) && wants(request).all(free);
+        let fits = !exceeds(&request.takes, room) && wants(request).all(free);
         if fits {
             *room = room.plus(request.takes, -1);
             wants(request).for_each(|(offered, n)| *taken.entry(offered).or_default() += n);
@@ -102,7 +102,8 @@ pub(super) fn check(
 }
 
 /// Says which promises are not kept though they could be, as the answers tell
-/// it; and where more is given away than there is beside them.
+/// it; and where more is given away than there is beside them: slices, CPU,
+/// memory, ephemeral storage, or pod slots.
 #[must_use]
 pub fn check_promises(
     plan: &Plan,
@@ -141,7 +142,7 @@ pub fn check_promises(
 }
 
 /// Whether what is given away on a node is more than is there, or will be when its step is done and who is evicted
-/// has gone.
+/// has gone. Everybody who is told to be served there counts: at once, by the step, or by a promise.
 fn over(
     name: &NodeName,
     node: &Node,
@@ -150,12 +151,14 @@ fn over(
     by_id: &BTreeMap<&RequestId, &Request>,
 ) -> Vec<Note> {
     let mut needed: BTreeMap<Offered, u32> = BTreeMap::new();
+    let mut takes = Room::ZERO;
     for report in reports {
         if let Outcome::ServedNow { node: on, .. } | Outcome::ServedByPlan { node: on, .. } = &report.outcome
             && on == name
             && let Some(request) = by_id.get(&report.id)
         {
             wants(request).for_each(|(offered, n)| *needed.entry(offered).or_default() += n);
+            takes = takes.plus(request.takes, 1);
         }
     }
     let step = plan.steps.iter().find(|step| step.node == *name);
@@ -163,5 +166,7 @@ fn over(
         let free = step.map_or_else(|| free_now(node, profile), |step| free_after(step, node, profile));
         (needed > free).then(|| Problem::SupplyExceeded { profile, needed, free }.on(name))
     });
-    over.collect()
+    // Whoever is evicted gives its CPU back too, and no plan counts on that.
+    let crowded = exceeds(&takes, &node.room).then(|| Problem::RoomExceeded.on(name));
+    over.chain(crowded).collect()
 }

@@ -9,7 +9,7 @@ use super::note::{Note, Problem};
 use super::supply::{free_after, unit};
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
-use crate::inventory::{ChangeScope, Node, Slices};
+use crate::inventory::{ChangeScope, Node, Room, Slices};
 use crate::names::RequestId;
 use crate::offered::Offered;
 use crate::plan::{GpuChange, NodeStep};
@@ -34,7 +34,7 @@ impl<'a> Served<'a> {
         let labels = LabelsAfter::predict(node);
         let created = created(step, node);
         let mut needed: BTreeMap<Offered, u32> = BTreeMap::new();
-        let (mut cpu, mut memory, mut storage, mut pods) = (0_i64, 0_i64, 0_i64, 0_i64);
+        let mut takes = Room::ZERO;
         for id in &step.serves {
             let Some(request) = self.requests.get(id).copied() else {
                 notes.push(Problem::UnknownRequest { request: id.clone() }.on(&step.node));
@@ -71,10 +71,7 @@ impl<'a> Served<'a> {
             for (offered, count) in wants(request) {
                 *needed.entry(offered).or_default() += count;
             }
-            cpu = cpu.saturating_add(request.takes.cpu_milli);
-            memory = memory.saturating_add(request.takes.memory_bytes);
-            storage = storage.saturating_add(request.takes.storage_bytes);
-            pods = pods.saturating_add(request.takes.pods);
+            takes = takes.plus(request.takes, 1);
         }
         for (profile, needed) in needed {
             let free = free_after(step, node, profile);
@@ -82,15 +79,20 @@ impl<'a> Served<'a> {
                 notes.push(Problem::SupplyExceeded { profile, needed, free }.on(&step.node));
             }
         }
-        let over = |takes: i64, free: i64| takes > 0 && takes > free;
-        if over(cpu, node.room.cpu_milli)
-            || over(memory, node.room.memory_bytes)
-            || over(storage, node.room.storage_bytes)
-            || over(pods, node.room.pods)
-        {
+        if exceeds(&takes, &node.room) {
             notes.push(Problem::RoomExceeded.on(&step.node));
         }
     }
+}
+
+/// Whether pods take more together than is free of something that they take at all: what others took
+/// beyond what there is, is no matter to who asks for none of it.
+pub(super) fn exceeds(takes: &Room, free: &Room) -> bool {
+    let over = |takes: i64, free: i64| takes > 0 && takes > free;
+    over(takes.cpu_milli, free.cpu_milli)
+        || over(takes.memory_bytes, free.memory_bytes)
+        || over(takes.storage_bytes, free.storage_bytes)
+        || over(takes.pods, free.pods)
 }
 
 /// What a request asks for.

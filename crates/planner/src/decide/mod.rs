@@ -66,6 +66,7 @@ mod turn;
 mod turns;
 mod witness;
 mod world;
+mod yields;
 
 use std::collections::BTreeSet;
 

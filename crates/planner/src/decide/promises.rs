@@ -7,21 +7,20 @@
 //! A promise is broken by what is not as it was (the node takes no pods, the slice is gone), and by a higher
 //! priority: if somebody of a higher priority could not be served otherwise. Of several promises those are
 //! kept first that were made to a higher priority, then to the older request: each that can be kept beside
-//! them without anybody of a higher priority getting less. The report says which was broken, and why.
+//! them without anybody of a higher priority getting less, or where the contrary is not proved (`yields`). The
+//! report says which was broken, and why.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use super::choose::{Chosen, choose};
+use super::choose::choose;
 use super::evict::Evictions;
-use super::formulate::{Counted, Level};
 use super::group::{counts, is_planned};
 use super::memo::Memo;
-use super::turn::Turns;
-use super::turns::Compared;
 use super::world::{free_seats, whole_somewhere};
+use super::yields::{Gets, Promised, yielding};
 use crate::assign;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
@@ -33,10 +32,6 @@ use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use crate::predicted_labels::LabelsAfter;
 use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
-
-/// So many plans are made to find out which promises a higher priority needs. One more costs as much as the
-/// decision itself; whoever is not looked at by then is told that the promise is broken.
-const LOOKS: usize = 60;
 
 /// What is kept, and what is left to plan with.
 #[derive(Clone, Debug, Default)]
@@ -79,42 +74,15 @@ impl Promises {
         if !all.may_yield() {
             return Ok(all);
         }
-        let mut plan = |promises: &Self| -> Result<Gets, SolveError> {
-            let Self { inventory, requests, .. } = promises;
+        let could_be_kept: Vec<Promised<'_>> = all
+            .kept
+            .iter()
+            .map(|kept| Promised { to: &kept.request.id, priority: kept.request.priority })
+            .collect();
+        let given_up = yielding(&could_be_kept, |given_up| {
+            let Self { inventory, requests, .. } = &keep(given_up);
             Ok(Gets::from_chosen(&choose(inventory, requests, policies, under_way, memo)?))
-        };
-        let gets = plan(&all)?;
-        let needed = |kept: &&Kept| gets.misses_above(kept.request.priority);
-        let mut asked: Vec<&Kept> = all.kept.iter().filter(needed).collect();
-        if asked.is_empty() {
-            return Ok(all);
-        }
-        asked.sort_by_key(|kept| order(&kept.request));
-        let mut given_up: BTreeSet<&RequestId> = asked.iter().map(|kept| &kept.request.id).collect();
-        let mut now = plan(&keep(&given_up))?;
-        let lowest = asked[asked.len() - 1].request.priority;
-        // Mostly it is of no use to anybody.
-        if asked[0].request.priority == lowest && !now.is_better_above(lowest, &gets) {
-            return Ok(all);
-        }
-        // Many at once, since mostly few of them are needed: those that cannot be kept together are
-        // halved, down to each by itself, the first ones first. Who can be kept beside more can be kept
-        // beside fewer, so the outcome is that of looking at one after the other.
-        let mut open: Vec<&[&Kept]> = vec![&asked];
-        for _ in 0..LOOKS {
-            let Some(part) = open.pop() else { break };
-            let mut fewer = given_up.clone();
-            for kept in part {
-                fewer.remove(&kept.request.id);
-            }
-            let with = plan(&keep(&fewer))?;
-            if !now.is_better_above(part[part.len() - 1].request.priority, &with) {
-                (given_up, now) = (fewer, with);
-            } else if part.len() > 1 {
-                let (first, second) = part.split_at(part.len() / 2);
-                open.extend([second, first]);
-            }
-        }
+        })?;
         Ok(keep(&given_up))
     }
 
@@ -402,43 +370,4 @@ fn take_whole(name: &NodeName, node: &mut Node, n: u32, by: &PodRef) -> Vec<(Gpu
     let missing = n as usize - taken.len();
     taken.extend(perhaps.into_iter().take(missing));
     taken
-}
-
-/// What the requests get by a plan, priority by priority.
-struct Gets {
-    turns: Turns,
-    /// Compute slices that are not served.
-    unserved: BTreeMap<Reverse<i32>, i64>,
-}
-
-impl Gets {
-    fn from_chosen(chosen: &Chosen<'_>) -> Self {
-        let levels = chosen.program.levels.iter().zip(chosen.levels());
-        let unserved = levels.filter_map(|(level, solved)| match level {
-            Level::Unserved(priority, Counted::Slices) => Some((*priority, solved.value)),
-            _ => None,
-        });
-        Self { turns: chosen.turns.clone(), unserved: unserved.collect() }
-    }
-
-    /// Whether somebody of a higher priority is not served.
-    fn misses_above(&self, than: i32) -> bool {
-        self.unserved.iter().any(|(priority, unserved)| priority.0 > than && *unserved > 0)
-    }
-
-    /// Whether those of a higher priority get more, as far as both were found.
-    fn is_better_above(&self, than: i32, other: &Self) -> bool {
-        for (priority, mine) in self.unserved.iter().filter(|(priority, _)| priority.0 > than) {
-            match self.turns.compared(&other.turns, *priority) {
-                Compared::Better | Compared::Seems => return true,
-                Compared::Worse => return false,
-                Compared::Same => {}
-            }
-            let theirs = other.unserved.get(priority).copied().unwrap_or(0);
-            if *mine != theirs {
-                return *mine < theirs;
-            }
-        }
-        false
-    }
 }

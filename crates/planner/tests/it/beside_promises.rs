@@ -1,15 +1,18 @@
 //! Promises and shares together, on fleets that evict, run out of room and count what is held by node: what was
 //! promised counts as held, and the second opinion agrees with every plan.
 
+use std::cell::Cell;
+
 use planner::check::{check, check_certificate, check_promises, check_shares, check_turns, is_sound};
 use planner::decide::{Decision, decide};
-use planner::inventory::Inventory;
-use planner::policy::{LayoutPolicy, Order};
+use planner::inventory::{Inventory, Node, Room};
+use planner::policy::{Drain, LayoutPolicy, Order};
 use planner::report::{Outcome, RequestReport};
-use planner::testing::{a100, fleet, node, policy, request};
+use planner::testing::{a100, fleet, node, policy, profile, request};
 use proptest::prelude::*;
+use proptest::sample::select;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{RngSeed, TestRunner};
+use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 
 use crate::oracle::promises::settled;
 use crate::oracle::values::{Demand, Values};
@@ -118,20 +121,147 @@ fn everything() -> impl Strategy<Value = World> {
     })
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, rng_seed: RngSeed::Fixed(41), failure_persistence: None, ..ProptestConfig::default() })]
+/// What worlds may have that makes it hard to plan beside promises, and how it is taken from them.
+const FIVE: [fn(&mut World); 5] =
+    [without_rooms, without_eviction, without_floors, without_shares, without_promises];
 
-    #[test]
-    fn no_plan_is_better_and_nobody_objects(world in everything()) {
-        let World { inventory, requests, policies } = &world;
-        let decision = decide(inventory, requests, policies);
-        prop_assert_eq!(objections(&world, &decision), Vec::<String>::new());
-        let settled = settled(inventory, requests, policies);
-        let (best_plan, best) = crate::oracle::best(inventory, &settled, policies);
-        let best = Values { nodes: u32::try_from(decision.plan.steps.len()).expect("few"), ..best };
-        let values = Demand::new(inventory, &settled, policies).values_of(&decision.plan).0;
-        prop_assert_eq!(values, Some(best), "better: {:?}\nthan: {:?}", best_plan, decision.plan);
+fn without_rooms(world: &mut World) {
+    world.inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
+}
+
+fn without_eviction(world: &mut World) {
+    world.policies.iter_mut().for_each(|policy| policy.drain = Drain::Never);
+}
+
+fn without_floors(world: &mut World) {
+    for policy in &mut world.policies {
+        if let LayoutPolicy::DemandDriven { slices, whole_gpus, .. } = &mut policy.layout {
+            slices.values_mut().chain(whole_gpus).for_each(|bounds| bounds.min = 0);
+        }
     }
+}
+
+fn without_shares(world: &mut World) {
+    for policy in &mut world.policies {
+        if let LayoutPolicy::DemandDriven { shares, .. } = &mut policy.layout {
+            shares.clear();
+        }
+    }
+}
+
+fn without_promises(world: &mut World) {
+    world.requests.iter_mut().for_each(|request| request.promised = None);
+}
+
+/// Which of them make a difference: without it there is another plan, or somebody else is served.
+fn matter(world: &World, decision: &Decision) -> [bool; 5] {
+    FIVE.map(|take_away| {
+        let mut without = world.clone();
+        take_away(&mut without);
+        let other = decide(&without.inventory, &without.requests, &without.policies);
+        let is_same = |(a, b): (&RequestReport, &RequestReport)| a.outcome == b.outcome;
+        let mut both = other.report.requests.iter().zip(&decision.report.requests);
+        other.plan != decision.plan || !both.all(is_same)
+    })
+}
+
+/// Which of the five a world has: rooms in which not every pod fits, somebody who has to go for a static layout,
+/// floors, shares and promises.
+fn has(world: &World, decision: &Decision) -> [bool; 5] {
+    let World { inventory, requests, policies } = world;
+    let short = |node: &Node| {
+        let together = requests.iter().fold(Room::ZERO, |sum, request| sum.plus(request.takes, 1));
+        !node.room.holds(&together)
+    };
+    let demand_driven = || {
+        policies.iter().filter_map(|policy| match &policy.layout {
+            LayoutPolicy::DemandDriven { slices, whole_gpus, shares, .. } => {
+                Some((slices.values().chain(whole_gpus).any(|bounds| bounds.min > 0), !shares.is_empty()))
+            }
+            LayoutPolicy::Static { .. } => None,
+        })
+    };
+    [
+        inventory.nodes.values().any(short),
+        decision.plan.steps.iter().any(|step| !step.evicts.is_empty()),
+        demand_driven().any(|(floors, _)| floors),
+        demand_driven().any(|(_, shares)| shares),
+        requests.iter().any(|request| request.promised.is_some()),
+    ]
+}
+
+/// Small worlds in which all five are likely: pods on a node that gets a static layout may be evicted, slices of one
+/// profile have a floor, and every node has its limits.
+fn with_all_five() -> impl Strategy<Value = World> {
+    let floor = (select(&["1g.10gb", "2g.20gb", "3g.40gb"][..]), 1_u32..=3);
+    let fixed = select(&[("1g.10gb", 3), ("3g.40gb", 2), ("2g.20gb", 3), ("7g.80gb", 1)][..]);
+    (everything(), 0_usize..3, floor, fixed).prop_map(|(mut world, annex, (floor, min), fixed)| {
+        let nodes = world.inventory.nodes.len();
+        for (i, node) in world.inventory.nodes.values_mut().enumerate() {
+            if i == annex % nodes {
+                node.labels.insert("pool".to_owned(), "annex".to_owned());
+                (node.hold, node.schedulable) = (None, true);
+            }
+            if node.room == Room::UNLIMITED {
+                node.room = Room { cpu_milli: 1_000, memory_bytes: 2 << 30, storage_bytes: 2 << 30, pods: 3 };
+            }
+        }
+        world.policies.truncate(1);
+        world.policies.push(policy("zebra").pool("annex").fixed(&[], &[fixed]).evicts().build());
+        if let LayoutPolicy::DemandDriven { slices, .. } = &mut world.policies[0].layout {
+            let bounds = slices.entry(profile(floor)).or_default();
+            bounds.min = bounds.min.max(min);
+            bounds.max = bounds.max.map(|max| max.max(bounds.min));
+        }
+        world
+    })
+}
+
+fn with_seed(cases: u32, seed: u64) -> TestRunner {
+    let rng_seed = RngSeed::Fixed(seed);
+    TestRunner::new(ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })
+}
+
+/// Compares a decision with the best of all, and asks for the second opinion.
+fn is_best(world: &World) -> Result<Decision, TestCaseError> {
+    let World { inventory, requests, policies } = world;
+    let decision = decide(inventory, requests, policies);
+    prop_assert_eq!(objections(world, &decision), Vec::<String>::new());
+    let settled = settled(inventory, requests, policies);
+    let (best_plan, best) = crate::oracle::best(inventory, &settled, policies);
+    let best = Values { nodes: u32::try_from(decision.plan.steps.len()).expect("few"), ..best };
+    let values = Demand::new(inventory, &settled, policies).values_of(&decision.plan).0;
+    prop_assert_eq!(values, Some(best), "better: {:?}\nthan: {:?}", best_plan, decision.plan);
+    Ok(decision)
+}
+
+#[test]
+fn no_plan_is_better_and_nobody_objects() {
+    with_seed(256, 41).run(&everything(), |world| is_best(&world).map(drop)).unwrap();
+}
+
+/// To compare worlds that never have all five would prove nothing about what these do to each other.
+#[test]
+fn no_plan_is_better_where_rooms_eviction_floors_shares_and_promises_meet() {
+    let (all, most) = (Cell::new(0), Cell::new(0));
+    let compare = |world: World| {
+        let decision = is_best(&world)?;
+        if has(&world, &decision).iter().all(|has| *has) {
+            all.set(all.get() + 1);
+            let matter = matter(&world, &decision).into_iter().filter(|matter| *matter).count();
+            most.set(most.get() + usize::from(matter >= 3));
+        }
+        Ok(())
+    };
+    with_seed(400, 43).run(&with_all_five(), compare).unwrap();
+    let (all, most) = (all.get(), most.get());
+    println!("{all} worlds have all five, and in {most} three of them or more make a difference");
+    assert!(all >= 30 && most >= 2, "{all} worlds have all five, three of which make a difference in {most}");
 }
 
 /// Worlds in which promises and shares do not meet would prove nothing.

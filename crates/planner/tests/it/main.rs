@@ -10,6 +10,7 @@ mod eligible;
 mod oldest_first;
 mod oracle;
 mod promises;
+mod promises_by_proof;
 mod properties;
 mod rooms;
 mod seats;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use planner::check::{Severity, check, check_certificate, check_promises, check_turns, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
-use planner::inventory::{ChangeScope, Hold, Inventory};
+use planner::inventory::{ChangeScope, Hold, Inventory, Room};
 use planner::policy::{LayoutPolicy, Order, Policy};
 use planner::report::{Broken, Help, Outcome, RequestReport};
 use planner::testing::{a100, fleet, node, policy, request};
@@ -104,6 +104,36 @@ fn what_was_promised_is_given_to_nobody_else() {
     let notes = check_promises(&decision.plan, &swapped, &inventory, &requests, &[policy("p").build()]);
     let said: Vec<String> = notes.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["fatal: n1: its slices were promised to Pod lab/bob, and the plan does not keep them"]);
+}
+
+/// Two slices are free, and CPU, memory and pod slots for one pod. Whoever tells a second one that it is served at
+/// once gives away what is kept for the first.
+#[test]
+fn the_room_of_who_was_promised_something_is_given_to_nobody_else() {
+    let policies = [policy("p").build()];
+    let said = |room: Room, takes: (i64, i64)| -> Vec<String> {
+        let on = node().gpu(a100().counted("3g.40gb", 2)).room(room.cpu_milli, room.memory_bytes, room.pods);
+        let inventory = fleet().node("n1", on).build();
+        let alice = request("alice").asks("3g.40gb", 1).since(0).takes(takes.0, takes.1).build();
+        let requests = [alice, bob().takes(4_000, 8 << 30).promised("n1").build()];
+        let decision = decided(&inventory, &requests, &policies);
+        assert!(is_served(&decision, "bob"), "{decision:?}");
+        let mut reports = decision.report.requests.clone();
+        let of_bob = answer(&decision, "bob").outcome.clone();
+        let alice = reports.iter_mut().find(|report| report.id.name == "alice").expect("an answer");
+        alice.outcome = of_bob;
+        let notes = check_promises(&decision.plan, &reports, &inventory, &requests, &policies);
+        notes.iter().map(ToString::to_string).collect()
+    };
+    let room = Room { cpu_milli: 5_000, memory_bytes: 10 << 30, storage_bytes: 0, pods: 2 };
+    let too_much =
+        ["fatal: n1: its requests take more CPU, memory, ephemeral storage or pod slots than are free"];
+    assert_eq!(said(room, (1_000, 2 << 30)), Vec::<String>::new(), "there is room for both");
+    assert_eq!(said(room, (1_001, 2 << 30)), too_much, "CPU");
+    assert_eq!(said(room, (1_000, (2 << 30) + 1)), too_much, "memory");
+    assert_eq!(said(Room { pods: 1, ..room }, (1_000, 2 << 30)), too_much, "pod slots");
+    let without_memory = Room { memory_bytes: 8 << 30, ..room };
+    assert_eq!(said(without_memory, (1_000, 0)), Vec::<String>::new(), "it asks for no memory");
 }
 
 #[test]

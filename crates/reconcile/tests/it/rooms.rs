@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use observe::ClusterView;
 use observe::problem::Severity;
 use observe::snapshot::{self, Snapshot};
-use planner::check::check_certificate;
+use planner::check::{check_certificate, check_promises};
 use reconcile::{Input, Obstacles, Settings};
 
 /// The folder of the recordings, where there is one.
@@ -68,8 +69,12 @@ fn on_each_of_the_recorded_fleets_as_much_is_served_as_is_proved_to_be_possible(
         });
         let fatal: Vec<String> = planned.plan.fatal().map(ToString::to_string).collect();
         assert_eq!(fatal, Vec::<String>::new(), "{file}");
+        // Everybody who is told to be served is counted, at once or by a step: nobody's CPU is given away twice.
+        let ClusterView { inventory, requests, policies, .. } = &planned.view;
+        let reports = &planned.report.requests;
+        assert_eq!(check_promises(&planned.plan, reports, inventory, requests, policies), vec![], "{file}");
         let certificate = &planned.report.certificate;
-        assert_eq!(check_certificate(&planned.plan, &planned.view.inventory, certificate), vec![], "{file}");
+        assert_eq!(check_certificate(&planned.plan, inventory, certificate), vec![], "{file}");
         let unserved: Vec<_> = certificate.iter().filter(|l| l.level.starts_with("unserved")).collect();
         let (value, bound) =
             unserved.iter().fold((0, 0), |(value, bound), level| (value + level.value, bound + level.bound));
