@@ -1,7 +1,13 @@
 //! Nodes whose GPUs or slices a policy shares, by time-slicing or through MPS.
 
+use std::collections::BTreeMap;
+
 use e2e::manifests::Policy;
+use e2e::objects::GPU_OPERATOR_NAMESPACE;
+use e2e::wait::until;
 use e2e::{NodeSpec, POOL, Scene, pod, policy, scenario, workbench};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::Api;
 use serde_json::{Value, json};
 
 const SHARED: &str = "nvidia.com/gpu.shared";
@@ -252,6 +258,111 @@ fn an_operator_that_is_killed_at_any_step_of_a_change_of_sharing_converges_when_
             scene.operator_again().await?;
             scene.offers_resources("t1", &[(SHARED, 4 * i64::from(replicas))]).await?;
             scene.converged("notebooks").await?;
+        }
+        Ok(())
+    });
+}
+
+const MAP: &str = "slicewright-plugin-config";
+
+fn map() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": MAP, "namespace": GPU_OPERATOR_NAMESPACE},
+    })
+}
+
+fn label(node: &Node, key: &str) -> Option<String> {
+    node.metadata.labels.as_ref()?.get(key).cloned()
+}
+
+/// The texts of our map, once it has these keys.
+async fn map_has(scene: &Scene, wanted: &[&str]) -> anyhow::Result<BTreeMap<String, String>> {
+    let maps: Api<ConfigMap> = Api::namespaced(scene.client(), GPU_OPERATOR_NAMESPACE);
+    let what = format!("{MAP} has {wanted:?}");
+    until(maps, &what, scene.patience(), |maps| {
+        let map = maps.get(&format!("{GPU_OPERATOR_NAMESPACE}/{MAP}"));
+        let data = map.ok_or("it is not there")?.data.clone().unwrap_or_default();
+        let keys: Vec<&str> = data.keys().map(String::as_str).collect();
+        if keys == wanted { Ok(data.clone()) } else { Err(format!("it has {keys:?}")) }
+    })
+    .await
+}
+
+#[test]
+fn a_map_that_is_deleted_or_edited_comes_back_with_the_key_of_a_node_that_no_policy_shares_any_more() {
+    scenario(async |scene| {
+        scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
+        scene.operator().await?;
+        scene.apply(by(4)).await?;
+        point(scene, "notebooks").await?;
+        scene.offers_resources("t1", &[(SHARED, 16)]).await?;
+        scene.converged("notebooks").await?;
+        let key =
+            scene.node("t1", "is told a key", |node| label(node, "nvidia.com/device-plugin.config")).await?;
+        let before = map_has(scene, &[&key]).await?;
+
+        // Nobody shares any more, and the node keeps what it has.
+        scene.delete(by(4)).await?;
+        scene.delete(map()).await?;
+        assert_eq!(map_has(scene, &[&key]).await?, before);
+        scene.offers_resources("t1", &[(SHARED, 16)]).await?;
+
+        // An operator that has forgotten the node as well finds it by the labels.
+        scene.stop_operators().await?;
+        let forgotten = json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "t1"},
+        });
+        scene.delete(forgotten).await?;
+        scene.delete(map()).await?;
+        scene.operator_again().await?;
+        assert_eq!(map_has(scene, &[&key]).await?, before);
+
+        // Somebody takes the key out, and leaves one of his own.
+        scene.patch(map(), json!({"data": {key.as_str(): null, "theirs": "version: v1"}})).await?;
+        let after = map_has(scene, &[&key, "theirs"]).await?;
+        assert_eq!(after[&key], before[&key]);
+        scene.offers_resources("t1", &[(SHARED, 16)]).await
+    });
+}
+
+#[test]
+fn a_node_whose_layout_and_sharing_both_change_is_cordoned_once() {
+    scenario(async |scene| {
+        const SMALL: &str = "nvidia.com/mig-1g.10gb.shared";
+        let node = NodeSpec::new("n1", 2, "A100-80GB").layout("all-3g.40gb").label(POOL, "research");
+        scene.nodes_are([node]).await?;
+        scene.operator().await?;
+        let cut = |slices: &[(&str, u32)], sharing: Value| {
+            policy("research", "research").always(slices).spec("/sharing", sharing)
+        };
+        let by = |replicas: u32| {
+            let rules = json!([{"resource": "nvidia.com/mig-1g.10gb", "replicas": replicas}]);
+            json!({"type": "TimeSlicing", "rules": rules})
+        };
+        // The device plugin reads our map before both change, so that both can be mounted in time.
+        scene.apply(cut(&[("3g.40gb", 2)], by(3))).await?;
+        point(scene, "research").await?;
+        scene.node("n1", "is told a key", |node| label(node, "nvidia.com/device-plugin.config")).await?;
+        scene.converged("research").await?;
+
+        let both_ways = [
+            (cut(&[("1g.10gb", 7)], by(2)), (SMALL, 28)),
+            (cut(&[("3g.40gb", 2)], json!({"type": "None"})), ("nvidia.com/mig-3g.40gb", 4)),
+        ];
+        for (policy, offers) in both_ways {
+            let from_now = scene.audit_from_now()?;
+            scene.apply(policy).await?;
+            scene.offers_resources("n1", &[offers]).await?;
+            scene.converged("research").await?;
+            let cordons = from_now.writes()?.into_iter().filter(|write| {
+                let body = write.request_object.as_ref();
+                write.object_ref.resource == "nodes"
+                    && write.response_status.code == 200
+                    && body.is_some_and(|body| body["spec"]["unschedulable"] == true)
+            });
+            let cordons: Vec<String> = cordons.map(|write| write.to_string()).collect();
+            assert_eq!(cordons.len(), 1, "{cordons:#?}");
         }
         Ok(())
     });

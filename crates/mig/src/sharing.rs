@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::catalog::Catalog;
 use crate::model::{Model, product_label};
+use crate::resource::{GpuResource, Unit};
 
 /// A way to share a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,6 +210,39 @@ pub enum Known<'a> {
     Card(&'a Card),
 }
 
+impl<'a> Known<'a> {
+    /// Its name in Slicewright, such as `T4` or `A100-80GB`.
+    #[must_use]
+    pub const fn id(self) -> &'a str {
+        match self {
+            Self::Model(model) => model.id.as_str(),
+            Self::Card(card) => card.id.as_str(),
+        }
+    }
+
+    /// Whether it can have devices of a resource: whole GPUs, and slices of the profiles that it knows.
+    #[must_use]
+    pub fn has_resource(self, resource: &str) -> bool {
+        match (GpuResource::parse(resource).map(|resource| resource.unit), self) {
+            (Some(Unit::Gpu), _) => true,
+            (Some(Unit::Slice(profile)), Self::Model(model)) => {
+                model.geometry.profile_named(profile).is_some()
+            }
+            (Some(Unit::Slice(_) | Unit::UnknownSlice) | None, _) => false,
+        }
+    }
+
+    /// How many pods may share one of its devices through MPS.
+    #[must_use]
+    pub fn most_by_mps(self) -> u32 {
+        match self {
+            Self::Card(card) => most_by_mps(card.compute_capability()),
+            // Every card that knows MIG is newer than those that serve fewer.
+            Self::Model(_) => MPS_MOST,
+        }
+    }
+}
+
 /// The card that a text means: an id, NVML's name, or the value of
 /// `nvidia.com/gpu.product`. `None` for one that nobody has described.
 #[must_use]
@@ -297,7 +331,7 @@ fn mps(card: Known<'_>, place: Place) -> Advice {
             "pods run side by side, at most 16; before compute capability 7.0 they share one address space, so a \
              mistake of one reaches the others",
         ),
-        Known::Card(card) if most_by_mps(card.compute_capability()) < MPS_MOST => of(
+        Known::Card(_) if card.most_by_mps() < MPS_MOST => of(
             Verdict::Possible,
             "pods run side by side, at most 16 (the control daemon allows more from compute capability 7.5), with \
              equal shares of memory and threads; a failure of one ends all; experimental in the device plugin",
@@ -382,6 +416,27 @@ mod tests {
         check("NVIDIA L4", Place::VgpuGuest, Vgpu, &[Mig, Mps, Passthrough]);
         check("P100", Place::Unknown, TimeSlicing, &[Mig, Vgpu]);
         assert!(find("RTX 9999").is_none());
+    }
+
+    #[test]
+    fn a_card_has_whole_gpus_and_the_slices_of_its_profiles_and_serves_so_many_by_mps() {
+        let known = |text| find(text).unwrap_or_else(|| panic!("{text} is described"));
+        for (text, id, resource, has, most) in [
+            ("Tesla-T4", "T4", "nvidia.com/gpu", true, 48),
+            ("Tesla-T4", "T4", "nvidia.com/mig-1g.10gb", false, 48),
+            ("V100-16GB", "V100-16GB", "nvidia.com/gpu.shared", true, 16),
+            ("NVIDIA-A100-SXM4-80GB", "A100-80GB", "nvidia.com/mig-1g.10gb", true, 48),
+            ("NVIDIA-A100-SXM4-80GB", "A100-80GB", "nvidia.com/mig-1g.5gb", false, 48),
+            ("NVIDIA-A100-SXM4-80GB", "A100-80GB", "nvidia.com/mig-1c.3g.40gb", false, 48),
+            ("NVIDIA-A100-SXM4-80GB", "A100-80GB", "example.com/nic", false, 48),
+        ] {
+            let card = known(text);
+            assert_eq!(
+                (card.id(), card.has_resource(resource), card.most_by_mps()),
+                (id, has, most),
+                "{resource}"
+            );
+        }
     }
 
     #[test]

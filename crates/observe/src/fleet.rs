@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use mig::Catalog;
 use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Inventory, Room, Slices, Taint, Use};
 use planner::names::{GpuIndex, NodeName};
-use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
+use planner::policy::{LayoutPolicy, Policy};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
@@ -222,18 +222,10 @@ fn has_whole_gpus(found: &Established<'_>) -> bool {
 
 /// Whether the policy of a node wants MIG off on one of its GPUs, or lets requests decide it.
 fn wants_whole_gpus(found: &Established<'_>, policy: Option<&Policy>) -> bool {
-    let rules = match policy.map(|policy| &policy.layout) {
-        Some(LayoutPolicy::Static { gpus }) => gpus,
-        Some(LayoutPolicy::DemandDriven { whole_gpus, .. }) => {
-            return whole_gpus.is_some_and(|bounds| bounds.max != Some(0));
-        }
-        None => return false,
+    let may = |policy: &Policy| {
+        found.gpus.iter().any(|(index, gpu)| policy.layout.may_be_whole(&gpu.model.id, *index))
     };
-    let wanted = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
-        let rule = rule_for(rules, &gpu.model.id, *index);
-        rule.is_some_and(|rule| rule.cut == StaticCut::MigOff)
-    };
-    found.gpus.iter().any(wanted)
+    policy.is_some_and(may)
 }
 
 /// What is known of one node.

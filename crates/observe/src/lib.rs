@@ -23,6 +23,7 @@ pub mod hardware;
 mod holds;
 pub mod host;
 pub mod idle;
+pub mod key_by_labels;
 mod known_labels;
 pub mod labels;
 pub mod layouts;

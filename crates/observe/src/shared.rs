@@ -13,7 +13,7 @@ use planner::policy::Policy;
 use rollout::observed::Observed;
 use rollout::{Method, PluginConfig, Seats, Shared, SharingSeen, SharingWanted, Strategy};
 
-use crate::cards::{card_id, has_resource, most_by_mps};
+use crate::cards::{card_id, may_have};
 use crate::objects::Objects;
 use crate::policy_rules::validate;
 use crate::problem::{Problem, Severity};
@@ -156,7 +156,7 @@ impl SharingPolicy {
             SharingType::Auto => matches!(card, Some(Known::Model(_))),
             SharingType::Mps | SharingType::TimeSlicing => false,
         };
-        if is_out || !has_resource(card, resource) {
+        if is_out || !may_have(card, resource) {
             return Seats { resource: resource.to_owned(), replicas: 1 };
         }
         self.config(self.rule(model_id, resource).into_iter(), false).seats_of(resource)
@@ -206,7 +206,7 @@ impl SharingPolicy {
         }
         let id = card_id(product).unwrap_or(product);
         let resources: BTreeSet<&str> = self.rules.iter().map(|rule| rule.resource.as_str()).collect();
-        let rules = resources.into_iter().filter(|resource| has_resource(card, resource));
+        let rules = resources.into_iter().filter(|resource| may_have(card, resource));
         let rules: Vec<&Rule> = rules.filter_map(|resource| self.rule(id, resource)).collect();
         if rules.is_empty() {
             return None;
@@ -244,12 +244,9 @@ impl SharingPolicy {
     /// Why a rule without a model cannot be carried out on a node with this card.
     fn too_many(&self, rules: &[&Rule], card: Option<Known<'_>>) -> Option<String> {
         let card = card.filter(|_| self.kind == SharingType::Mps)?;
-        let most = most_by_mps(card);
+        let most = card.most_by_mps();
         let many = rules.iter().find(|rule| rule.replicas > most)?;
-        let name = match card {
-            Known::Model(model) => model.id.as_str(),
-            Known::Card(card) => card.id.as_str(),
-        };
+        let name = card.id();
         Some(format!(
             "{} pods are to share each GPU through MPS, and a {name} serves {most}: write a rule `{{model: {name}, resource: nvidia.com/gpu, replicas: {most}}}` before it",
             many.replicas
@@ -294,7 +291,7 @@ pub fn absent_resources(
         let known: BTreeSet<&str> = cards.values().flatten().copied().collect();
         for (at, rule) in shares.rules.iter().enumerate() {
             let meant: Vec<&str> = known.iter().copied().filter(|card| rule.is_for(card)).collect();
-            if meant.is_empty() || meant.iter().any(|card| has_resource(find(card), &rule.resource)) {
+            if meant.is_empty() || meant.iter().any(|card| may_have(find(card), &rule.resource)) {
                 continue;
             }
             let there: Vec<String> = meant.iter().map(|card| slices_of(card)).collect();

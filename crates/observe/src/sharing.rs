@@ -97,10 +97,7 @@ pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<Str
             ));
             continue;
         };
-        let name = match known {
-            Known::Model(model) => &model.id,
-            Known::Card(card) => &card.id,
-        };
+        let name = known.id();
         lines.push(format!("how to share {name} ({place}):"));
         for advice in advise(known, place) {
             let verdict = match advice.verdict {

@@ -224,12 +224,14 @@ fn first_obstacle(
     if node.single_strategy && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
     }
+    let other_form =
+        |key: &str, value: &str| if node.single_strategy { None } else { single_form(key, value) };
     for (key, wanted) in node_selector {
         let expression =
             Expression { key: key.clone(), operator: Operator::In, values: vec![wanted.clone()] };
         let label = after.label(request, node, key);
         if !matches_label(&expression, &label) {
-            return Some(single_form(key, wanted).unwrap_or_else(|| Ineligible::NodeSelector {
+            return Some(other_form(key, wanted).unwrap_or_else(|| Ineligible::NodeSelector {
                 key: key.clone(),
                 wanted: wanted.clone(),
                 found: in_words(&label),
@@ -242,7 +244,7 @@ fn first_obstacle(
     {
         let only_form = match unmet.as_slice() {
             [Expression { key, operator: Operator::In, values }] => {
-                values.first().and_then(|value| single_form(key, value))
+                values.first().and_then(|value| other_form(key, value))
             }
             _ => None,
         };

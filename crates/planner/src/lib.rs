@@ -8,6 +8,7 @@ pub mod assign;
 pub mod check;
 pub mod decide;
 pub mod demand;
+mod divisor;
 pub mod eligible;
 pub mod inventory;
 mod lasting;

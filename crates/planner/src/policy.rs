@@ -87,6 +87,18 @@ impl LayoutPolicy {
         }
     }
 
+    /// Whether it leaves a GPU whole, or makes it whole for who asks: by the rule for this GPU, or where requests decide
+    /// and a bound of none does not forbid it. What the GPU is now does not matter.
+    #[must_use]
+    pub fn may_be_whole(&self, model: &str, index: GpuIndex) -> bool {
+        match self {
+            Self::DemandDriven { whole_gpus, .. } => whole_gpus.is_some_and(|bounds| bounds.max != Some(0)),
+            Self::Static { gpus } => {
+                rule_for(gpus, model, index).is_some_and(|rule| rule.cut == StaticCut::MigOff)
+            }
+        }
+    }
+
     /// Whether some of its GPUs are, or may become, whole, so that it answers
     /// who asks for whole GPUs.
     #[must_use]
@@ -203,5 +215,47 @@ impl StaticCut {
             Self::MigOff => None,
         };
         slices.into_iter().flatten().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_may_be_whole_by_its_own_rule_or_where_requests_decide_and_no_bound_forbids_it() {
+        let rule = |model: Option<&str>, indices: &[u16], cut| StaticRule {
+            model: model.map(str::to_owned),
+            indices: (!indices.is_empty()).then(|| indices.iter().map(|i| GpuIndex(*i)).collect()),
+            cut,
+        };
+        let sevenths = StaticCut::Slices(BTreeMap::new());
+        let fixed = LayoutPolicy::Static {
+            gpus: vec![
+                rule(Some("A30"), &[], StaticCut::MigOff),
+                rule(None, &[0], StaticCut::MigOff),
+                rule(None, &[], sevenths),
+            ],
+        };
+        let on_demand = |whole_gpus| LayoutPolicy::DemandDriven {
+            namespaces: vec![],
+            slices: BTreeMap::new(),
+            unrequested: Unrequested::Keep,
+            order: Order::MostServed,
+            shares: vec![],
+            whole_gpus,
+        };
+        let at_most = |max| on_demand(Some(Bounds { max, ..Bounds::default() }));
+        for (layout, model, index, may) in [
+            (&fixed, "A30", 3, true),
+            (&fixed, "A100-80GB", 0, true),
+            (&fixed, "A100-80GB", 1, false),
+            (&on_demand(None), "A100-80GB", 0, false),
+            (&at_most(None), "A100-80GB", 0, true),
+            (&at_most(Some(1)), "A100-80GB", 7, true),
+            (&at_most(Some(0)), "A100-80GB", 0, false),
+        ] {
+            assert_eq!(layout.may_be_whole(model, GpuIndex(index)), may, "{model} {index} by {layout:?}");
+        }
     }
 }

@@ -44,6 +44,8 @@ pub struct LabelsAfter {
     /// most that it can have.
     counts: BTreeMap<ProfileName, (u32, u32)>,
     mig_off: bool,
+    /// Whether slices are `nvidia.com/gpu` there, and labelled as GPUs.
+    is_single: bool,
 }
 
 impl LabelsAfter {
@@ -64,7 +66,19 @@ impl LabelsAfter {
             counts.entry(*profile).or_default().0 = *held;
         }
         let product = node.labels.get(PRODUCT).map(|p| p.split("-MIG-").next().unwrap_or(p).to_owned());
-        Self { product, counts, mig_off: node.gpus.values().any(|gpu| gpu.slices.is_mig_off()) }
+        let mig_off = node.gpus.values().any(|gpu| gpu.slices.is_mig_off());
+        Self { product, counts, mig_off, is_single: false }
+    }
+
+    /// The same for who asks for `nvidia.com/gpu` of a node under strategy `single`, all of whose GPUs are cut into
+    /// slices of one profile, or will be: there that is the product's name.
+    #[must_use]
+    pub(crate) fn predict_single(node: &Node, profile: Option<ProfileName>) -> Self {
+        let mut after = Self { is_single: true, ..Self::predict(node) };
+        if let Some(profile) = profile {
+            after.product = after.product.map(|product| format!("{product}-MIG-{}", in_key(profile)));
+        }
+        after
     }
 
     /// A label of the node, as it will be once slices for `request` are there.
@@ -76,7 +90,7 @@ impl LabelsAfter {
             return match field {
                 "product" => Label::from(self.product.as_ref()),
                 "replicas" if self.mig_off => Label::Is("0".to_owned()),
-                _ if single_only.iter().any(|s| field.starts_with(s)) => Label::Absent,
+                _ if !self.is_single && single_only.iter().any(|s| field.starts_with(s)) => Label::Absent,
                 _ => now(),
             };
         }

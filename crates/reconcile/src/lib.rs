@@ -13,6 +13,7 @@ pub mod answers;
 pub mod conditions;
 pub mod gpu_node;
 pub mod input;
+mod keys_in_use;
 pub mod map;
 pub mod menu;
 pub mod node_conditions;

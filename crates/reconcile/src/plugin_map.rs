@@ -9,6 +9,7 @@ use rollout::names::ENTRY_PREFIX;
 use rollout::{Action, Advance, PluginConfig, Progress};
 
 use crate::input::{Input, MapRef};
+use crate::keys_in_use::KeysInUse;
 use crate::planned_round::PlannedRound;
 use crate::plugin_pointer::{Repoint, who_shares};
 
@@ -32,6 +33,8 @@ pub struct PluginMapRound {
     pub write: Option<PluginMapWrite>,
     /// What keeps it from being as it should, for a condition.
     pub problem: Option<String>,
+    /// The keys in use whose texts are lost, for a condition: somebody took them out, and nobody remembers them.
+    pub lost: Option<String>,
     /// That `ClusterPolicy` is to name it, if that is for us to do, now. It is done after the policies' conditions have
     /// said so.
     pub repoint: Option<Repoint>,
@@ -39,41 +42,57 @@ pub struct PluginMapRound {
 
 type Data = BTreeMap<String, String>;
 
-/// Our map as it should be. Nothing is wanted of it while no policy that is in
-/// force shares GPUs, and no node has a configuration of ours.
+/// Our map as it should be. Nothing is wanted of it while no policy that is in force shares GPUs, no node has a
+/// configuration of ours, and `ClusterPolicy` names another map. While it names ours, the keys in use are in it, also
+/// those of nodes that no policy has any more: without its key a device plugin does not start again.
 pub(crate) fn plugin_map(
     input: &Input<'_>,
     planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
 ) -> PluginMapRound {
     let objects = input.objects;
-    let asks =
-        |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsurePluginConfig { .. }));
-    let needed: Data =
-        needed(planned, advances).iter().map(|config| (config.key(), config.render())).collect();
-    let asked = advances.values().any(asks);
-    if needed.is_empty() || !(asked || who_shares(planned).next().is_some()) {
-        return PluginMapRound::default();
-    }
     if objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return PluginMapRound::default();
     }
     let ours = input.settings.observe.plugin_map();
+    let is_used = map_in_use(input) == Some(ours.name.as_str());
+    let asks =
+        |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsurePluginConfig { .. }));
+    let is_wanted = advances.values().any(asks) || who_shares(planned).next().is_some();
+    let in_use = KeysInUse::read(input);
+    let mut needed: Data =
+        needed(planned, advances).iter().map(|config| (config.key(), config.render())).collect();
+    if !is_wanted {
+        // Nobody shares any more: what only memory has is of use to nobody.
+        needed.retain(|key, _| is_used && in_use.has(key));
+    }
+    if needed.is_empty() && !is_used {
+        return PluginMapRound::default();
+    }
     let there = objects.config_maps.get(&ours.key());
     let old = there.and_then(|map| map.data.clone()).unwrap_or_default();
+    if is_used {
+        needed.extend(in_use.found_by_labels(&old, &needed));
+    }
     let theirs = match administrators(input, &ours, &old) {
         Ok(theirs) => theirs,
         Err(problem) => return PluginMapRound { problem: Some(problem), ..PluginMapRound::default() },
     };
-    let lacks = needed.iter().any(|(key, text)| old.get(key) != Some(text))
+    // Where the map is gone that `ClusterPolicy` names, no device plugin starts, whatever key its node has.
+    let lacks = there.is_none() && is_used
+        || needed.iter().any(|(key, text)| old.get(key) != Some(text))
         || theirs.iter().any(|(key, text)| old.get(key) != Some(text));
+    let lost = |data: &Data| in_use.lost(input, &ours, data).filter(|_| is_used);
     if !lacks {
-        return PluginMapRound::default();
+        return PluginMapRound { lost: lost(&old), ..PluginMapRound::default() };
     }
     let named = observe::shared::named_keys(objects);
     let is_ours = |key: &str| key.starts_with(ENTRY_PREFIX);
-    let mut data: Data =
-        old.into_iter().filter(|(key, _)| is_ours(key) && named.contains(key.as_str())).collect();
+    let mut data: Data = old
+        .iter()
+        .filter(|(key, _)| is_ours(key) && named.contains(key.as_str()))
+        .map(|(key, text)| (key.clone(), text.clone()))
+        .collect();
     data.extend(theirs);
     data.extend(needed);
     let bytes: usize = data.iter().map(|(key, text)| key.len() + text.len()).sum();
@@ -85,8 +104,10 @@ pub(crate) fn plugin_map(
         return PluginMapRound { problem: Some(problem), ..PluginMapRound::default() };
     }
     let if_version = there.and_then(|map| map.metadata.resource_version.clone());
+    let lost = lost(&data);
     PluginMapRound {
         write: Some(PluginMapWrite { map: ours, data, if_version }),
+        lost,
         ..PluginMapRound::default()
     }
 }
@@ -111,14 +132,18 @@ fn needed(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> BTr
     all
 }
 
+/// The map that `ClusterPolicy` names.
+fn map_in_use<'a>(input: &Input<'a>) -> Option<&'a str> {
+    let policy = input.objects.cluster_policies.values().next();
+    let named = policy.and_then(|policy| policy.spec.device_plugin.config.as_ref());
+    named.map(|config| config.name.as_str()).filter(|name| !name.is_empty())
+}
+
 /// The administrators' keys: of the map that `ClusterPolicy` names, until it
 /// names ours; from then on those that ours has.
 fn administrators(input: &Input<'_>, ours: &MapRef, old: &Data) -> Result<Data, String> {
     let objects = input.objects;
-    let policy = objects.cluster_policies.iter().next();
-    let named = policy.and_then(|(_, policy)| policy.spec.device_plugin.config.as_ref());
-    let named = named.map(|config| config.name.as_str()).filter(|name| !name.is_empty());
-    let Some(named) = named.filter(|name| *name != ours.name) else {
+    let Some(named) = map_in_use(input).filter(|name| *name != ours.name) else {
         let theirs = old.iter().filter(|(key, _)| !key.starts_with(ENTRY_PREFIX));
         return Ok(theirs.map(|(key, text)| (key.clone(), text.clone())).collect());
     };

@@ -302,7 +302,8 @@ fn cluster(
     }
     all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
     all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
-    all.extend(plugin_map.problem.clone().map(|problem| (reason::PLUGIN_MAP_INVALID, problem)));
+    let of_plugin_map = plugin_map.problem.clone().or_else(|| plugin_map.lost.clone());
+    all.extend(of_plugin_map.map(|problem| (reason::PLUGIN_MAP_INVALID, problem)));
     let elsewhere = plugin_pointer::elsewhere(input, planned);
     all.extend(elsewhere.map(|elsewhere| (reason::PLUGIN_MAP_NOT_OURS, elsewhere.message(input.now))));
     all

@@ -125,6 +125,7 @@ stories! {
     seed_000_single_one_workbench_takes_seven = "seed-000-single-one-workbench-takes-seven";
     seed_001_eight_gpus_56_slices = "seed-001-eight-gpus-56-slices";
     seed_001_the_failing_order = "seed-001-the-failing-order";
+    seed_002_selector_as_it_stands = "seed-002-selector-as-it-stands";
     seed_002_selector_on_a_count = "seed-002-selector-on-a-count";
     seed_002_selector_on_the_product_label = "seed-002-selector-on-the-product-label";
     seed_003_a_busy_gpu = "seed-003-a-busy-gpu";

@@ -158,6 +158,8 @@ struct Operator {
     withdraws: bool,
     /// What was last said to be incomplete.
     said: String,
+    /// Which keys of the device plugin's map were last said to be lost.
+    said_lost: Option<String>,
 }
 
 impl Operator {
@@ -210,6 +212,7 @@ impl Operator {
             led: false,
             withdraws: false,
             said: String::new(),
+            said_lost: None,
         }
     }
 

@@ -281,9 +281,23 @@ impl Operator {
         }
     }
 
+    /// Keys in use whose texts nobody knows: said where no policy has a condition for it, too, and not in every round.
+    fn say_what_is_lost(&mut self, round: &Round) {
+        let lost = &round.plugin_map.lost;
+        if self.said_lost == *lost {
+            return;
+        }
+        match lost {
+            Some(lost) => tracing::warn!(lost, "the device plugin does not start again on some nodes"),
+            None => tracing::info!("the map of the device plugin's configurations has every key in use"),
+        }
+        self.said_lost.clone_from(lost);
+    }
+
     /// Writes our map of the device plugin's configurations if that is due. Says
     /// whether what this round asks for is in it, or on its way.
     async fn write_plugin_map(&mut self, round: &Round, failures: &mut usize) -> bool {
+        self.say_what_is_lost(round);
         let what = "plugin map";
         if let Some(problem) = &round.plugin_map.problem {
             let times = self.retries.failed(what, Class::UserInput, clock::instant());

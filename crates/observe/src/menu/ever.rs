@@ -9,7 +9,7 @@ use mig::{GpuResource, ProfileName};
 use planner::assign;
 use planner::inventory::{Inventory, Node};
 use planner::names::{NodeName, PolicyName};
-use planner::policy::{LayoutPolicy, Policy, StaticCut};
+use planner::policy::Policy;
 use rollout::names::SHARED_PRODUCT;
 
 use super::allows;
@@ -125,17 +125,19 @@ impl<'a> Fleet<'a> {
     fn is_allowed(&self, name: &NodeName, node: &Node, slice: Option<ProfileName>) -> bool {
         let policy = self.policy_of.get(name);
         let policy = policy.and_then(|policy| self.policies.iter().find(|known| known.name == *policy));
-        let mut gpus = node.gpus.values();
+        let mut gpus = node.gpus.iter();
         match slice {
             Some(profile) => {
-                gpus.any(|gpu| gpu.slices.profiles().any(|has| has == profile))
+                gpus.any(|(_, gpu)| gpu.slices.profiles().any(|has| has == profile))
                     || policy.is_some_and(|policy| allows(policy, profile))
             }
             None => {
                 // A node that nobody cuts has no GPUs here.
                 node.gpus.is_empty()
-                    || gpus.any(|gpu| gpu.slices.is_mig_off())
-                    || policy.is_some_and(allows_whole)
+                    || gpus.any(|(index, gpu)| {
+                        gpu.slices.is_mig_off()
+                            || policy.is_some_and(|policy| policy.layout.may_be_whole(&gpu.model, *index))
+                    })
             }
         }
     }
@@ -147,16 +149,6 @@ impl<'a> Fleet<'a> {
         let known = [view.shared_as(), view.to_be_shared_as()];
         let is_unknown = known.iter().any(Option::is_none);
         is_unknown || known.iter().flatten().any(|config| config.seats_of(device).resource == resource)
-    }
-}
-
-/// Whether a policy leaves GPUs whole, or makes them whole for who asks.
-fn allows_whole(policy: &Policy) -> bool {
-    match &policy.layout {
-        LayoutPolicy::DemandDriven { whole_gpus, .. } => {
-            whole_gpus.is_some_and(|bounds| bounds.max != Some(0))
-        }
-        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.cut == StaticCut::MigOff),
     }
 }
 

@@ -8,7 +8,7 @@ use mig::GpuResource;
 use mig::resource::Unit;
 use mig::sharing::{Known, cards, find};
 
-use crate::cards::{card_id, has_resource, most_by_mps};
+use crate::cards::card_id;
 use crate::problem::{Problem, Severity};
 
 use super::Check;
@@ -106,7 +106,7 @@ impl Check<'_> {
     }
 
     fn replicas(&mut self, field: &str, replicas: i32, type_: SharingType, card: Option<Known<'_>>) {
-        let bound = |card| i32::try_from(most_by_mps(card)).unwrap_or(i32::MAX);
+        let bound = |card: Known<'_>| i32::try_from(card.most_by_mps()).unwrap_or(i32::MAX);
         let most = card.filter(|_| type_ == SharingType::Mps).map_or(48, bound);
         let why = match replicas {
             ..2 => {
@@ -132,7 +132,7 @@ impl Check<'_> {
             ),
             Some(GpuResource { unit: Unit::Gpu, .. }) => return true,
             Some(GpuResource { unit: Unit::Slice(profile), .. }) => match card {
-                Some(card) if has_resource(Some(card), resource) => return true,
+                Some(card) if card.has_resource(resource) => return true,
                 Some(Known::Card(card)) => format!(
                     "is `{resource}`, and {} has no MIG, so no slices: write `resource: nvidia.com/gpu`",
                     card.id

@@ -149,7 +149,13 @@ fn an_offer_of_whole_gpus_where_all_are_cut_and_none_is_made_whole_is_said() {
     let mut leaves = policy("research");
     leaves["spec"]["layout"] = json!({"type": "Static", "static": {"gpus": [
         {"indices": [0], "mig": "Disabled"}, {"slices": [{"profile": "1g.10gb", "count": 7}]}]}});
-    check("nvidia.com/gpu", &[a1(), leaves], None);
+    check("nvidia.com/gpu", &[a1(), leaves.clone()], None);
+    // Rules by which GPUs are whole, and none of these two.
+    for rule in [json!({"indices": [5], "mig": "Disabled"}), json!({"model": "H100-80GB", "mig": "Disabled"})]
+    {
+        leaves["spec"]["layout"]["static"]["gpus"][0] = rule;
+        check("nvidia.com/gpu", &[a1(), leaves.clone()], Some(never));
+    }
     check("nvidia.com/gpu", &[a1(), node("a2"), policy("research")], None);
     check("nvidia.com/gpu", &[a1(), t4("t1"), policy("research")], None);
     check("nvidia.com/gpu", &[], Some("offers nvidia.com/gpu, which no node of the fleet has"));

@@ -14,6 +14,7 @@ use super::ineligible::no_node;
 use super::instead;
 use super::memo::Memo;
 use super::seats::Seats;
+use super::single;
 use super::supply::{hold, is_frozen};
 use super::trial::{Advice, Inputs, Trials};
 use super::world::World;
@@ -76,7 +77,7 @@ pub(super) fn requests(
                     let why = if unplaced && alone { Why::NoRoom } else { why };
                     Outcome::Unserved { why, help }
                 }
-                (None, None) => not_planned(request, seats),
+                (None, None) => not_planned(world, request, seats),
             };
             let policy = seats.policy(&request.id).or_else(|| policy_for(world, request, &outcome));
             RequestReport { id: request.id.clone(), policy, outcome, broken: None }
@@ -104,7 +105,7 @@ fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option
 }
 
 /// The answer to a request that takes no part in planning.
-fn not_planned(request: &Request, seats: &Seats<'_>) -> Outcome {
+fn not_planned(world: &World<'_>, request: &Request, seats: &Seats<'_>) -> Outcome {
     debug_assert!(!is_planned(request) || request.whole_gpus > 0, "every other request is in a group");
     if let Some(Refusal { why, advice }) = &request.refused {
         let help = vec![Help::ChangeRequest { advice: advice.clone() }];
@@ -123,6 +124,9 @@ fn not_planned(request: &Request, seats: &Seats<'_>) -> Outcome {
     if !request.shared.is_empty() {
         let advice = "ask for one kind of GPU, or make several pods of it".to_owned();
         return Outcome::Unserved { why: Why::SeveralKinds, help: vec![Help::ChangeRequest { advice }] };
+    }
+    if let Some((why, help)) = single::answer(world, request) {
+        return Outcome::Unserved { why, help };
     }
     let advice =
         "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, of a DemandDriven policy with `wholeGpus`, or of a Static policy with `mig: Disabled`".to_owned();

@@ -12,11 +12,12 @@ use mig::Layout;
 pub(super) use self::bounds::bounds;
 use self::bounds::present;
 pub(super) use self::seats::common;
-use self::seats::{divisor, seats, spare_unit};
+use self::seats::{seats, spare_unit};
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
 use super::world::{Class, World};
+use crate::divisor::common_divisor;
 use crate::inventory::{Room, mebibytes_up};
 use crate::offered::Offered;
 use crate::policy::Bounds;
@@ -422,7 +423,7 @@ impl Building<'_, '_> {
                     continue;
                 }
                 // Numbers without their common divisor are kinder to the solver.
-                let unit = here.iter().fold(0, |unit, (_, t, _)| divisor(unit, takes(t))).max(1);
+                let unit = here.iter().fold(0, |unit, (_, t, _)| common_divisor(unit, takes(t))).max(1);
                 let row = self.row(Sense::AtMost, (free.max(0) / unit).saturating_mul(cell.copies()));
                 self.own[c].rows.push(row);
                 for (extra, t, _) in &here {

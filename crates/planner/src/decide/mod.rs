@@ -57,6 +57,7 @@ mod reach;
 mod seats;
 mod session;
 mod shares;
+mod single;
 mod situation;
 mod steps;
 mod supply;

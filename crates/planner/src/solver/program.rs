@@ -2,6 +2,7 @@
 //! inequality rows, and integer data beside its scaled floating-point image.
 
 use super::instance::{RowIndex, Sense};
+use crate::divisor::common_divisor;
 
 /// `sum of coefficients x columns <= rhs`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +128,7 @@ impl Program {
         self.term_scaled = (self.term_row.iter().zip(&self.term))
             .map(|(row, a)| *a as f64 * self.rows[*row as usize].scale)
             .collect();
-        self.step = self.cost.iter().fold(0u64, |g, c| gcd(g, c.unsigned_abs())).max(1) as i64;
+        self.step = self.cost.iter().fold(0, |step, c| common_divisor(step, c.abs())).max(1);
         self.cost_scale = scale_to_small(self.cost.iter().map(|c| c.unsigned_abs()).max().unwrap_or(1));
         for (perturbed, cost) in self.cost_perturbed.iter_mut().zip(&self.cost) {
             *perturbed += *cost as f64 * self.cost_scale;
@@ -208,10 +209,6 @@ fn scale_to_small(largest: u64) -> f64 {
         scale *= 0.5;
     }
     scale
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Spreads a number over all 64 bits (the finaliser of splitmix64).

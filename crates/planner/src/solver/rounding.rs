@@ -12,6 +12,7 @@
 
 use super::program::{Program, RoundedRow};
 use super::simplex::Simplex;
+use crate::divisor::common_divisor;
 
 /// Denominators beyond this make rows of large numbers that cut little.
 const DENOMINATOR: i64 = 4_096;
@@ -54,7 +55,7 @@ fn as_fractions(multipliers: &[f64]) -> Option<(Vec<i64>, i64)> {
     let mut denominator: i64 = 1;
     for u in multipliers {
         let own = denominator_of(*u)?;
-        denominator = denominator / gcd(denominator, own) * own;
+        denominator = denominator / common_divisor(denominator, own) * own;
         if denominator > DENOMINATOR {
             return None;
         }
@@ -235,7 +236,7 @@ impl Combination<'_> {
                 let a = a - base;
                 // Most rows come to 1 soon, and a division takes long.
                 if divisor != 1 {
-                    divisor = gcd(divisor, a.abs());
+                    divisor = common_divisor(divisor, a.abs());
                 }
                 terms.push((j as u32, a));
             }
@@ -250,10 +251,6 @@ impl Combination<'_> {
         let rhs = i64::try_from(rhs.div_euclid(i128::from(divisor))).ok()?;
         small.then_some(RoundedRow { terms, rhs })
     }
-}
-
-const fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

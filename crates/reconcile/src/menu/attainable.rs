@@ -10,9 +10,9 @@ use mig::name::Attribute;
 use observe::host::Host;
 use observe::menu::allows;
 use observe::{ClusterView, NodeView};
-use planner::inventory::{Gpu, Hold, Node, Seating};
-use planner::names::{GpuIndex, NodeName};
-use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
+use planner::inventory::{Hold, Node, Seating};
+use planner::names::NodeName;
+use planner::policy::{LayoutPolicy, Policy};
 use planner::report::Offered;
 use rollout::names::SHARED_PRODUCT;
 use rollout::{Method, PluginConfig};
@@ -156,7 +156,7 @@ fn of_cut(
         let is_whole = match future {
             Future::Gone => false,
             Future::Stays => gpu.slices.is_mig_off(),
-            Future::Follows => may_be_whole(policy, *index, gpu),
+            Future::Follows => policy.layout.may_be_whole(&gpu.model, *index),
         };
         let to_be = seen.and_then(NodeView::to_be_shared_as).unwrap_or_default();
         let offer = of_gpus(&to_be);
@@ -175,18 +175,6 @@ fn is_offered(policy: &Policy, name: ProfileName) -> bool {
         LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.cuts_into(name)),
     };
     allows(policy, name) && (is_named || name.attribute == Attribute::Plain)
-}
-
-/// Whether a policy leaves a GPU whole, or makes it whole for who asks.
-fn may_be_whole(policy: &Policy, index: GpuIndex, gpu: &Gpu) -> bool {
-    match &policy.layout {
-        LayoutPolicy::DemandDriven { whole_gpus, .. } => {
-            whole_gpus.is_some_and(|bounds| bounds.max != Some(0))
-        }
-        LayoutPolicy::Static { gpus } => {
-            rule_for(gpus, &gpu.model, index).is_some_and(|rule| rule.cut == StaticCut::MigOff)
-        }
-    }
 }
 
 /// The CPU and memory of a node.

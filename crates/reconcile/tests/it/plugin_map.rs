@@ -27,8 +27,8 @@ fn ours() -> PluginConfig {
 
 fn names(cluster: &mut Cluster, map: &str) {
     let policy = cluster.objects.cluster_policies.get_mut("gpu-cluster-policy").unwrap();
-    let default = "tesla-t4".to_owned();
-    policy.spec.device_plugin.config = Some(DevicePluginConfig { name: map.to_owned(), default });
+    policy.spec.device_plugin.config =
+        Some(DevicePluginConfig { name: map.to_owned(), default: String::new() });
 }
 
 fn put(cluster: &mut Cluster, name: &str, data: serde_json::Value) {
@@ -91,6 +91,104 @@ fn a_map_that_has_everything_is_not_written_and_one_that_was_edited_is() {
     );
     let edited = round(&cluster);
     assert_eq!(written(&edited).data[&ours().key()], ours().render());
+}
+
+/// The pool, shared as its policy says and at rest. Then somebody deletes our map.
+fn shared_pool_whose_map_is_deleted() -> Cluster {
+    let mut cluster = pool();
+    for name in ["t1", "t2", "t3"] {
+        cluster.is_shared(name, &ours());
+    }
+    let _ = cluster.settle();
+    cluster.objects.config_maps.remove(&(OPERATOR.to_owned(), "slicewright-plugin-config".to_owned()));
+    cluster
+}
+
+#[test]
+fn a_map_that_somebody_deletes_is_written_again_with_the_keys_of_nodes_that_their_policy_has_left_too() {
+    let mut cluster = shared_pool_whose_map_is_deleted();
+    let again = json!({ours().key(): ours().render()});
+    assert_eq!(json!(written(&round(&cluster)).data), again);
+    // The nodes keep their keys without a policy, and without them their device plugin does not start again.
+    cluster.objects.policies.clear();
+    assert_eq!(json!(written(&round(&cluster)).data), again);
+    assert_eq!(round(&cluster).plugin_map.lost, None);
+    // So too where only a key was taken out, or its text edited.
+    for data in
+        [json!({"theirs": "version: v1"}), json!({ours().key(): "version: v1", "theirs": "version: v1"})]
+    {
+        put(&mut cluster, "slicewright-plugin-config", data);
+        let keys = written(&round(&cluster)).data.clone();
+        assert_eq!((keys.len(), &keys[&ours().key()]), (2, &ours().render()));
+    }
+    put(
+        &mut cluster,
+        "slicewright-plugin-config",
+        json!({ours().key(): ours().render(), "theirs": "version: v1"}),
+    );
+    assert_eq!(
+        round(&cluster).plugin_map,
+        reconcile::PluginMapRound::default(),
+        "nothing is written at rest"
+    );
+    // Somebody gave the nodes another key: what only memory has is not written.
+    for name in ["t1", "t2", "t3"] {
+        cluster.label(name, "nvidia.com/device-plugin.config", Some("theirs"));
+    }
+    put(&mut cluster, "slicewright-plugin-config", json!({"theirs": "version: v1"}));
+    assert_eq!(round(&cluster).plugin_map, reconcile::PluginMapRound::default());
+    // Somebody else's map is used: ours is of no use to anybody.
+    names(&mut cluster, "time-slicing-config");
+    put(&mut cluster, "time-slicing-config", json!({}));
+    cluster.objects.config_maps.remove(&(OPERATOR.to_owned(), "slicewright-plugin-config".to_owned()));
+    assert_eq!(round(&cluster).plugin_map, reconcile::PluginMapRound::default());
+}
+
+#[test]
+fn a_key_that_nobody_remembers_is_found_by_the_labels_of_its_node_and_proved_by_its_name() {
+    for config in [ours(), PluginConfig::of_gpus(7, false, false), PluginConfig::default()] {
+        let mut cluster = pool();
+        cluster.objects.policies.clear();
+        cluster.is_shared("t1", &config);
+        cluster.objects.config_maps.clear();
+        let round = round(&cluster);
+        assert_eq!(json!(written(&round).data), json!({config.key(): config.render()}));
+        assert_eq!(round.plugin_map.lost, None);
+    }
+}
+
+#[test]
+fn a_key_whose_text_nobody_can_tell_is_said_to_be_lost_and_the_map_is_there_for_the_other_nodes() {
+    let mut cluster = shared_pool_whose_map_is_deleted();
+    let operator = cluster.objects.cluster_policies.get_mut("gpu-cluster-policy").unwrap();
+    operator.spec.device_plugin.config.as_mut().unwrap().default = "tesla-t4".to_owned();
+    for name in ["t1", "t2"] {
+        cluster.label(name, "nvidia.com/device-plugin.config", Some("slicewright-0000000000"));
+    }
+    let said = |cluster: &Cluster| {
+        let round = round(cluster);
+        let lost = round.plugin_map.lost.clone().expect("something is lost");
+        assert_eq!(degraded(&round), ("PluginMapInvalid".to_owned(), lost.clone()));
+        assert_eq!(round.plugin_map.problem, None, "what is known is written all the same");
+        (lost, round.plugin_map.write)
+    };
+    let (lost, write) = said(&cluster);
+    assert!(
+        lost.contains("named: `tesla-t4` (the default of ClusterPolicy gpu-cluster-policy), `slicewright-0000000000` (node t1 and 1 other); write"),
+        "{lost}"
+    );
+    assert_eq!(write.expect("the third node's key is known").data, [(ours().key(), ours().render())].into());
+    // As long as it is lost it is said, and the map is not written again for it.
+    put(&mut cluster, "slicewright-plugin-config", json!({ours().key(): ours().render()}));
+    assert_eq!(said(&cluster), (lost, None));
+    // Without a policy nobody has a condition; kubelet still has to have a map to mount.
+    cluster.objects.policies.clear();
+    cluster.objects.gpu_nodes.clear();
+    cluster.label("t3", "nvidia.com/device-plugin.config", None);
+    cluster.objects.config_maps.clear();
+    let round = round(&cluster);
+    assert!(round.plugin_map.lost.is_some());
+    assert_eq!(written(&round).data, [].into());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::Part;
 use super::price::Pattern;
 use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce};
+use crate::divisor::common_divisor;
 use crate::solver::instance::{Instance, RowIndex, Sense};
 use crate::solver::program::Draft;
 
@@ -92,7 +93,7 @@ impl<'a> Model<'a> {
                     match shape.place(*row, rows) {
                         Place::Own(_) => {}
                         Place::Shared(row) => self.coverable[row] &= is_extra && *a == 1,
-                        Place::Level(level) => self.steps[level] = gcd(self.steps[level], a.abs()),
+                        Place::Level(level) => self.steps[level] = common_divisor(self.steps[level], a.abs()),
                     }
                 }
             }
@@ -108,8 +109,4 @@ impl<'a> Model<'a> {
     pub(super) fn sums(&self, piece: &Piece) -> (Vec<(usize, i64)>, Vec<i64>) {
         piece.does.sums(&self.kinds[piece.kind].shape, self.instance.rows.len(), self.levels)
     }
-}
-
-const fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -389,7 +389,7 @@ impl Cluster {
         node.metadata.resource_version = Some(version);
     }
 
-    fn label(&mut self, node: &str, key: &str, value: Option<&str>) {
+    pub fn label(&mut self, node: &str, key: &str, value: Option<&str>) {
         self.edit_node(node, |node| {
             let labels = node.metadata.labels.get_or_insert_default();
             match value {
