@@ -221,11 +221,11 @@ fn first_obstacle(
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
     let Constraints { node_selector, affinity, tolerations, volumes, other_resources } = &request.constraints;
-    if node.single_strategy && request.wants().next().is_some() {
+    let is_single = after.is_single();
+    if node.single_strategy && !is_single && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
     }
-    let other_form =
-        |key: &str, value: &str| if node.single_strategy { None } else { single_form(key, value) };
+    let other_form = |key: &str, value: &str| if is_single { None } else { single_form(key, value) };
     for (key, wanted) in node_selector {
         let expression =
             Expression { key: key.clone(), operator: Operator::In, values: vec![wanted.clone()] };

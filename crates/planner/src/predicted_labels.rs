@@ -81,6 +81,11 @@ impl LabelsAfter {
         after
     }
 
+    /// Whether this is for who asks for `nvidia.com/gpu` of a node on which that is a slice.
+    pub(crate) const fn is_single(&self) -> bool {
+        self.is_single
+    }
+
     /// A label of the node, as it will be once slices for `request` are there.
     pub(crate) fn label(&self, request: &Request, node: &Node, key: &str) -> Label {
         let now = || Label::from(node.labels.get(key));
