@@ -129,7 +129,7 @@ impl Gets {
     /// Whether the first in turn on whom they differ is served here, and could not be there. Nothing, where as
     /// much as is proved the same are served.
     fn comes_earlier(&self, other: &Self, priority: Reverse<i32>) -> Option<bool> {
-        let of = |gets: &'_ Self| gets.turns.get(&priority).cloned().unwrap_or_default();
+        let of = |gets: &Self| gets.turns.get(&priority).cloned().unwrap_or_default();
         let (mine, theirs) = (of(self), of(other));
         let may_be_served = |turn: &Turn| turn.served || !turn.proved;
         // What is kept may leave no node to somebody, who is in no queue then, and as unserved as before.
