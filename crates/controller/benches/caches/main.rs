@@ -267,13 +267,14 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
     let before = resident();
     let mut store = Store::sparing();
     for source in [Source::Nodes, Source::Pods] {
-        store.expect(source.clone());
-        store.take(&source, Change::Begin(None));
+        store.expect(source);
     }
+    store.take(&Source::Nodes, Change::Begin(None));
     for n in 0..nodes {
         store.take(&Source::Nodes, Change::Put(Item::node(node(n, true))));
     }
     store.take(&Source::Nodes, Change::End);
+    store.take(&Source::Pods, Change::Begin(None));
     for n in 0..pods {
         let mut pod = pod(n, n / queues::ONE_IN % nodes);
         if n.is_multiple_of(queues::ONE_IN) {
