@@ -275,12 +275,11 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
     }
     store.take(&Source::Nodes, Change::End);
     store.take(&Source::Pods, Change::Begin(None));
-    for n in 0..pods {
+    // The pods between them, of which only sums are kept, are left out.
+    for n in (0..pods).step_by(queues::ONE_IN) {
         let mut pod = pod(n, n / queues::ONE_IN % nodes);
-        if n.is_multiple_of(queues::ONE_IN) {
-            let labels = pod.metadata.labels.get_or_insert_default();
-            labels.insert("notebook-name".to_owned(), format!("some-workload-{n}"));
-        }
+        let labels = pod.metadata.labels.get_or_insert_default();
+        labels.insert("notebook-name".to_owned(), format!("some-workload-{n}"));
         let pod = if queues::waits(n) { rounds::waits(pod, has_queues) } else { pod };
         store.take(&Source::Pods, Change::Put(Item::pod(pod)));
     }
@@ -289,6 +288,7 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
         rounds::put_queues(&mut store, nodes);
     }
     let filled = resident();
+    println!("filled: {:.0} MiB", filled - before);
     let played = rounds::play(&mut store, has_queues);
     let objects = &store.objects;
     println!(
@@ -296,7 +296,7 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.0?} | {:.0?} |",
+        "| {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} |",
         objects.nodes.len(),
         store.pods_kept(),
         objects.notebooks.len(),
