@@ -1,12 +1,16 @@
-//! What may come between the steps of an admission: the workbench is stopped, somebody else
+//! What may come between the steps of an admission: the operator dies, the workbench is stopped, somebody else
 //! takes the slice, or the node is taken away. Real Kueue; nodes with eight GPUs each, and somebody on all of one.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
 use api::foreign::notebook::STOPPED;
 use controller::settings::Kueue;
 use e2e::expect::allocatable;
 use e2e::manifests::Manifest;
+use e2e::wire::Wire;
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, policy, scenario, wait, workbench};
+use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
@@ -15,6 +19,9 @@ use crate::queues::{CHECK, QUEUE, check_says, one_queue, wait_for_gates, was_uns
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// By which somebody else holds a pod back that Kueue has let go.
 const HOLD: &str = "team.example/hold";
+
+/// Writes after which the cluster is another one. All others tell of it, or remember.
+const ACTS: [&str; 5] = ["status of an AdmissionCheck", "status of a Workload", "GpuNode", "map", "node"];
 
 /// A node with eight whole slices.
 fn eight_gpus(name: &str) -> NodeSpec {
@@ -68,6 +75,71 @@ async fn was_never_taken_back(scene: &Scene) -> anyhow::Result<()> {
         status["admissionChecks"].as_array().into_iter().flatten().find(|check| check["name"] == CHECK);
     ensure!(check.is_some_and(|check| check["state"] == "Ready"), "the check says something else: {status}");
     Ok(())
+}
+
+#[test]
+fn an_operator_that_dies_after_each_of_its_writes_gets_a_workbench_from_its_queue_to_its_slice() {
+    scenario(async |scene| {
+        scene.queues().await?;
+        nodes_of_which(scene, &["n1", "n2"], &["n1"]).await?;
+        one_queue(scene, &[(&mig("3g.40gb"), 4)]).await?;
+        scene.apply(lab()).await?;
+        let mut kinds = BTreeMap::new();
+        // A life that begins anew tells what it finds before it answers the queue, and does not know what the one
+        // before told. One that always died right there would never answer: so after a life that only told or
+        // remembered, the next one has one more write.
+        let mut after = 0;
+        for deaths in 0.. {
+            ensure!(deaths < 200, "it does not get anywhere: {kinds:?}");
+            let wire = Wire::dying_after(after);
+            scene.operator_through(wire.clone(), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
+            let runs = async {
+                scene.workbench_runs("lab").await?;
+                scene.converged("research").await
+            };
+            let done = tokio::select! {
+                () = wire.is_written() => false,
+                done = runs => { done?; true }
+            };
+            scene.kill_operators();
+            if done {
+                break;
+            }
+            let tried = wire.tried();
+            let acted = tried.keys().any(|kind| ACTS.contains(kind));
+            after = if acted { 0 } else { after + 1 };
+            for kind in tried.into_keys() {
+                *kinds.entry(kind).or_insert(0) += 1;
+            }
+        }
+        let wanted = [
+            "status of an AdmissionCheck",
+            "status of a Workload",
+            "GpuNode",
+            "status of a GpuNode",
+            "map",
+            "node",
+            "event",
+        ];
+        for kind in wanted {
+            ensure!(kinds.contains_key(kind), "it never died after a write of this kind: {kind}; {kinds:?}");
+        }
+        was_never_taken_back(scene).await?;
+        ensure!(
+            !was_unschedulable(scene, "lab-0").await?,
+            "its slice was there before anybody looked for it"
+        );
+        // One GPU was cut, once.
+        let mut cut = 0;
+        for node in ["n1", "n2"] {
+            let truth = scene.simulator().truth(node)?;
+            cut += truth.iter().filter(|gpu| gpu.slices.len() > 1).count();
+        }
+        ensure!(cut == 1, "{cut} GPUs were cut for one workbench");
+        // The first to live finishes what is left to be said.
+        scene.operator_through(Wire::failing(&[]), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
+        scene.converged("research").await
+    });
 }
 
 #[test]
@@ -178,6 +250,40 @@ fn a_slice_that_is_taken_where_no_other_fits_sends_the_workload_back_and_to_the_
     });
 }
 
+#[test]
+fn a_node_that_others_cordon_under_a_workbench_takes_nothing_from_its_workload() {
+    scenario(async |scene| {
+        queue_over(scene, &["n1", "n2", "n3"], &["n3"]).await?;
+        scene.apply(lab()).await?;
+        let node = scene.workbench_runs("lab").await?;
+        let uid = scene.pods().get("lab-0").await?.uid();
+        scene.is_quiet().await?;
+        let before = the_workload(scene).await?["admissionChecks"].clone();
+        scene.patch_node(&node, json!({"spec": {"unschedulable": true}})).await?;
+        // Whoever comes next gets the other node, and by then the operator has seen the first one cordoned.
+        let next = workbench("next", &mig("3g.40gb"), 1).labelled(QUEUE, "research");
+        scene.apply(next.clone()).await?;
+        // A node that others cordon is unavailable, and the policy lets one be.
+        let one = format!("at most 1 of the policy's nodes may be unavailable, and 1 are: {node}");
+        check_says(scene, "next", "Pending", &one).await?;
+        scene.apply(policy("research", "research").at_a_time(2)).await?;
+        let other = scene.workbench_runs("next").await?;
+        ensure!(other != node, "{other} is cordoned by others");
+        scene.is_quiet().await?;
+        scene.delete(next).await?;
+        wait::asking("only the first workload is left", scene.patience(), async || {
+            Ok(the_workload(scene).await.map(drop).map_err(|error| error.to_string()))
+        })
+        .await?;
+        assert_eq!(the_workload(scene).await?["admissionChecks"], before, "nothing more is said of who runs");
+        was_never_taken_back(scene).await?;
+        assert_eq!(scene.pods().get("lab-0").await?.uid(), uid, "it is the same pod");
+        assert_eq!(scene.workbench_runs("lab").await?, node);
+        scene.patch_node(&node, json!({"spec": {"unschedulable": null}})).await?;
+        scene.converged("research").await
+    });
+}
+
 /// Its pod is ended by force, as an administrator does with those of a machine that is gone. Kueue keeps the next one
 /// to the same node.
 #[test]
@@ -193,6 +299,10 @@ fn a_node_that_is_lost_under_a_workbench_gives_its_next_pod_back_to_the_queue_an
         // Kueue gives it its quota anew after half a minute.
         check_says(scene, "lab", "Ready", &format!("its slices are free on {other}")).await?;
         assert_eq!(scene.workbench_runs("lab").await?, other);
-        scene.converged("research").await
+        scene.converged("research").await?;
+        // Between its pods the workbench had none, and no quota: nothing was begun for it then.
+        let story = scene.story_of("Node", other).await?;
+        ensure!(!story.contains("RepartitionTakenBack"), "a change was begun too early: {story}");
+        Ok(())
     });
 }

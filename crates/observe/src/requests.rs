@@ -7,6 +7,7 @@ mod elsewhere;
 mod queued;
 mod workbench;
 
+use std::cell::LazyCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,14 +77,12 @@ pub fn all(
         }
     }
     let mut counted = Counted::new(inventory);
-    let queued = Queues::new(objects, &siblings, settings.blocked_after, now).read(
-        &mut counted,
-        &mut requests,
-        problems,
-    );
+    let queues = Queues::new(objects, &siblings, settings.blocked_after, now);
+    let queued = queues.read(&mut counted, &mut requests, problems);
     spoken_for
         .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
+    let in_queues = LazyCell::new(|| queues.owners());
     for (key, notebook) in &objects.notebooks {
         let id = notebook_id(key);
         let is_going = notebook.metadata.deletion_timestamp.is_some();
@@ -94,8 +93,15 @@ pub fn all(
         if let Some(request) = asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems) {
             let since = objects.starting_since.get(key).copied().unwrap_or(now);
             starting.insert(key.clone(), since);
+            let unmade = objects.unmade.get(key);
+            // In a queue it asks by its workload: its pod, when it comes, waits for quota. Nothing is begun for it
+            // that would have to be taken back then. Whose pod can never come is told so all the same.
+            let may_come = unmade.is_none() && request.refused.is_none();
+            if may_come && (notebook.queue().is_some() || in_queues.contains(&id)) {
+                continue;
+            }
             let (namespace, name) = key;
-            let says = match objects.unmade.get(key) {
+            let says = match unmade {
                 Some(words) => format!("its StatefulSet cannot create its pod: \"{words}\""),
                 None => format!(
                     "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"

@@ -132,7 +132,10 @@ fn wake_at(
         .view
         .requests
         .iter()
-        .filter(|request| request.since <= input.now)
+        .map(|request| request.since)
+        // Workbenches without a pod, also those that ask for nothing yet.
+        .chain(planned.view.starting.values().copied())
+        .filter(|since| *since <= input.now)
         .map(|_| input.now + input.settings.observe.blocked_after);
     let cooling = planned.view.inventory.nodes.values().filter_map(|node| match &node.hold {
         Some(Hold::CoolingDown { until }) => Some(*until),

@@ -17,6 +17,8 @@ pub const STOPPED: &str = "kubeflow-resource-stopped";
 pub const LOCK: &str = "odh-notebook-controller-lock";
 /// The annotation with the time of the last activity, where culling is on.
 pub const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
+/// The label with the queue of Kueue in which the workbench waits for quota.
+pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 
 /// A workbench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,6 +91,13 @@ impl Notebook {
     #[must_use]
     pub fn last_activity(&self) -> Option<Timestamp> {
         self.annotation(LAST_ACTIVITY)?.parse().ok()
+    }
+
+    /// The queue in which it says that it waits. An empty name is none.
+    #[must_use]
+    pub fn queue(&self) -> Option<&str> {
+        let queue = self.metadata.labels.as_ref()?.get(QUEUE)?;
+        Some(queue.as_str()).filter(|queue| !queue.is_empty())
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {

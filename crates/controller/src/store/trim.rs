@@ -329,7 +329,7 @@ pub fn notebook(full: Notebook) -> Notebook {
     if let Some(hour) = active_in {
         meta.annotations.get_or_insert_default().insert(notebook::LAST_ACTIVITY.to_owned(), hour);
     }
-    meta.labels = None;
+    meta.labels = keep(meta.labels, |key| key == notebook::QUEUE);
     let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
     Notebook { metadata: meta, spec, status }
 }

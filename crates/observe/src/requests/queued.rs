@@ -118,6 +118,13 @@ impl<'a> Queues<'a> {
         queued
     }
 
+    /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
+    /// yet, or not made anew since Kueue took them back.
+    pub(super) fn owners(&self) -> BTreeSet<RequestId> {
+        let workloads = self.objects.workloads.iter().filter(|(_, workload)| !workload.is("Finished"));
+        workloads.map(|(key, workload)| self.owner(key, workload)).collect()
+    }
+
     /// What checks of ours say of it, where they may still say something.
     fn checks_of<'w>(&self, workload: &'w Workload) -> Vec<&'w AdmissionCheckState> {
         let is_ours = |check: &&AdmissionCheckState| {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
+use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, QUEUE, STOPPED};
 use api::foreign::{
     AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor,
     Workload, hardware_profile,
@@ -237,6 +237,7 @@ fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
     }
     for ((namespace, name), workload) in &objects.workloads {
         learn(namespace, name);
+        learn(namespace, &workload.spec.queue_name);
         for owner in workload.metadata.owner_references.iter().flatten() {
             // A pod's own name may end with its number.
             if !objects.pods.contains_key(&(namespace.clone(), owner.name.clone())) {
@@ -251,23 +252,18 @@ fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
         }
         learn(namespace, &owner.name);
     }
-    for (namespace, name) in objects.notebooks.keys().chain(objects.hardware_profiles.keys()) {
+    for ((namespace, name), lab) in &objects.notebooks {
         learn(namespace, name);
+        learn(namespace, lab.queue().unwrap_or_default());
     }
     let servers = objects.model_servers.values().filter_map(ModelServer::hardware_profile);
     for (namespace, name) in objects.notebooks.values().filter_map(Notebook::hardware_profile).chain(servers)
     {
         learn(&namespace, &name);
     }
-    for (_, (namespace, name)) in objects.model_servers.keys() {
-        learn(namespace, name);
-    }
-    for (namespace, name) in objects.local_queues.keys().chain(volumes.claims.keys()) {
-        learn(namespace, name);
-    }
-    for ((namespace, _), workload) in &objects.workloads {
-        learn(namespace, &workload.spec.queue_name);
-    }
+    let servers = objects.model_servers.keys().map(|(_, server)| server);
+    let named = objects.hardware_profiles.keys().chain(objects.local_queues.keys()).chain(servers);
+    named.chain(volumes.claims.keys()).for_each(|(namespace, name)| learn(namespace, name));
     for held in objects.gpu_nodes.values().flat_map(|node| holders(node)) {
         // A pod that is gone: nobody knows whether a number at its end is one.
         if !objects.pods.contains_key(&(held.namespace.clone(), held.name.clone())) {
@@ -454,6 +450,8 @@ impl Redactor<'_> {
         annotations.extend(volumes::noted(&self.claims(namespace, claims)));
         annotations.extend(notebook.hardware_profile().iter().flat_map(|key| self.profile_of(key)));
         metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+        let queue = notebook.queue().map(|queue| self.names.thing(namespace, queue));
+        metadata.labels = queue.map(|queue| [(QUEUE.to_owned(), queue)].into());
         let mut notebook = Notebook { metadata, ..notebook.clone() };
         let spec = self.spec(namespace, name, &notebook.spec.template.spec);
         notebook.spec.template.spec = PodSpec { volumes: None, ..spec };

@@ -63,6 +63,46 @@ fn a_workbench_and_its_pod_are_one_request_and_none_once_the_pod_is_bound() {
     none(&[lab, pod_of("lab", Some("n1"))]);
 }
 
+/// Between two pods of a workbench in a queue there is a moment without one. What would be begun for it then would be
+/// taken back as soon as the next pod waits for quota.
+#[test]
+fn a_workbench_in_a_queue_asks_by_its_workload_also_while_it_has_no_pod() {
+    let lab = notebook("vision", "lab");
+    let mut labelled = lab.clone();
+    labelled["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "research"});
+    none(std::slice::from_ref(&labelled));
+    // The queue of a namespace is named by no workbench of it: there the workload says that it waits.
+    let workload = |ended: &str| {
+        json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+            "metadata": {"namespace": "vision", "name": "statefulset-lab-1", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "u"}]},
+            "spec": {"queueName": "default", "podSets": []},
+            "status": {"conditions": [{"type": "Finished", "status": ended, "reason": "", "message": "",
+                "lastTransitionTime": "2026-11-21T08:00:00Z"}]},
+        })
+    };
+    none(&[lab.clone(), workload("False")]);
+    // One that is over is nobody's any more, and no name is no queue.
+    assert_eq!(one(&[lab.clone(), workload("True")]).evidence, Evidence::StartingNotebook);
+    let mut unnamed = labelled.clone();
+    unnamed["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "".into();
+    assert_eq!(one(&[unnamed]).evidence, Evidence::StartingNotebook);
+    // A pod that cannot be made never waits for quota: its person is told why.
+    let key = ("vision".to_owned(), "lab".to_owned());
+    let mut objects = observe::Objects::default();
+    observe::manifest::read(&mut objects, "t.yaml", &labelled.to_string(), &mut Vec::new());
+    let requests = |objects: &observe::Objects| {
+        let settings = observe::Settings::default();
+        let seen = observe::observe(objects, mig::Catalog::builtin(), &settings, now());
+        assert!(seen.starting.contains_key(&key), "its set is asked after a while");
+        seen.requests.len()
+    };
+    assert_eq!(requests(&objects), 0);
+    objects.unmade.insert(key.clone(), "exceeded quota: none".to_owned());
+    assert_eq!(requests(&objects), 1);
+}
+
 #[test]
 fn a_workbench_that_is_stopped_or_culled_asks_for_nothing_and_one_that_is_locked_does() {
     let with = |value: &str| {

@@ -495,3 +495,33 @@ fn a_group_whose_pods_are_not_made_yet_is_the_request_of_its_set() {
         view.requests.iter().map(|r| (r.id.kind.as_str(), r.id.name.as_str(), r.id.ordinal)).collect();
     assert_eq!(ids, [("StatefulSet", "set", 0), ("StatefulSet", "set", 1)]);
 }
+
+/// Kueue takes the workload of a workbench back and gives it quota anew at once, while its pod is made anew: for a
+/// moment the workbench has no pod. Its node is changed for the new quota, and nothing is begun and taken back before.
+#[test]
+fn nothing_is_begun_for_a_workbench_whose_pod_is_made_anew_before_it_has_quota() {
+    let mut cluster = fleet();
+    let large = "nvidia.com/mig-3g.40gb";
+    let lab: api::foreign::Notebook = serde_json::from_value(json!({
+        "metadata": {"namespace": "team", "name": "lab", "creationTimestamp": "2026-11-21T08:00:00Z"},
+        "spec": {"template": {"spec": {"containers": [{"name": "lab", "resources": {"limits": {large: "1"}}}]}}},
+    }))
+    .unwrap();
+    cluster.objects.notebooks.insert(("team".to_owned(), "lab".to_owned()), lab);
+    let mut of_lab = workload("statefulset-lab", large, 1);
+    of_lab["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "u"}]);
+    let quota = of_lab.clone();
+    add_condition(&mut of_lab, "Evicted");
+    of_lab["status"]["conditions"][0]["status"] = "False".into();
+    add(&mut cluster, "Workload", of_lab);
+    let round = cluster.step(Until::End);
+    let begun: Vec<_> = round.nodes.iter().filter(|(_, node)| !node.advance.actions.is_empty()).collect();
+    assert!(begun.is_empty(), "{begun:?}");
+    assert!(round.answers.is_empty(), "{:?}", round.answers);
+    add(&mut cluster, "Workload", quota);
+    let answer = one(&cluster);
+    assert!(answer.message.contains("is to be changed for it"), "{}", answer.message);
+    cluster.settle();
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}

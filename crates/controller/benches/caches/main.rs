@@ -3,8 +3,15 @@
 //! --bench caches -- NODES PODS PERCENT`.
 //!
 //! With `reflector` after the numbers the stores are kube's, one for each kind, with the same trimmed
-//! objects; with `whole`, they have untrimmed objects.
+//! objects; with `whole`, they have untrimmed objects. With `rounds`, our store is filled with pods of workbenches,
+//! some of which wait, and rounds are played over it; with `queues` as well, the store also has workbenches,
+//! Kueue's workloads and model servers.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
+
+#[path = "../../../planner/benches/clock/mod.rs"]
+mod clock;
+mod queues;
+mod rounds;
 
 use controller::store::{Change, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -12,10 +19,22 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use serde_json::{Map, Value, json};
 
-/// What the kernel says of this process, in MiB.
+/// How many namespaces have the pods.
+const TEAMS: usize = 400;
+
+/// What a node is called, by its number.
+fn host(n: usize) -> String {
+    format!("worker-{n}.cluster.example.com")
+}
+
 fn resident() -> f64 {
+    memory("VmRSS:")
+}
+
+/// What the kernel says of this process, in MiB.
+fn memory(what: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(what));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
     kib.unwrap_or_default() / 1024.0
 }
@@ -29,7 +48,7 @@ fn managed_fields() -> Value {
 /// A node with the labels that NFD, the GPU Operator and GFD write: some
 /// eighty, and with the images and conditions of a kubelet.
 fn node(n: usize, has_gpus: bool) -> Node {
-    let name = format!("worker-{n}.cluster.example.com");
+    let name = host(n);
     let mut labels = Map::new();
     let mut put = |key: String, value: &str| labels.insert(key, json!(value));
     for (key, value) in [
@@ -165,7 +184,7 @@ fn pod(n: usize, on: usize) -> Pod {
         |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": "2026-11-20T08:00:00Z"});
     let conditions = ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition);
     serde_json::from_value(json!({
-        "metadata": {"name": format!("some-workload-{n}-0"), "namespace": format!("team-{}", n % 400),
+        "metadata": {"name": format!("some-workload-{n}-0"), "namespace": format!("team-{}", n % TEAMS),
             "uid": format!("10000000-0000-4000-8000-{n:012}"), "resourceVersion": "1234567890",
             "creationTimestamp": "2026-11-20T08:00:00Z", "managedFields": managed_fields(),
             "labels": {"app": "some-workload", "pod-template-hash": "5d4f8c7b9", "controller-revision-hash": "5d4f8c7b9",
@@ -174,7 +193,7 @@ fn pod(n: usize, on: usize) -> Pod {
                 "openshift.io/scc": "restricted-v2"},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": format!("some-workload-{n}"),
                 "uid": format!("20000000-0000-4000-8000-{n:012}"), "controller": true, "blockOwnerDeletion": true}]},
-        "spec": {"nodeName": format!("worker-{on}.cluster.example.com"), "priority": 0,
+        "spec": {"nodeName": host(on), "priority": 0,
             "containers": [container("main", asks), container("side", false)],
             "initContainers": [container("init", false)],
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -243,6 +262,54 @@ fn reflected(nodes: impl Iterator<Item = Node>, pods: impl Iterator<Item = Pod>)
     Filled { nodes, pods, after_nodes, after: resident() }
 }
 
+/// Fills our store as a fleet of OpenShift AI does, with or without what asks in it beside pods, and plays rounds.
+fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
+    let before = resident();
+    let mut store = Store::sparing();
+    for source in [Source::Nodes, Source::Pods] {
+        store.expect(source);
+    }
+    store.take(&Source::Nodes, Change::Begin(None));
+    for n in 0..nodes {
+        store.take(&Source::Nodes, Change::Put(Item::node(node(n, true))));
+    }
+    store.take(&Source::Nodes, Change::End);
+    store.take(&Source::Pods, Change::Begin(None));
+    // The pods between them, of which only sums are kept, are left out.
+    for n in (0..pods).step_by(queues::ONE_IN) {
+        let mut pod = pod(n, n / queues::ONE_IN % nodes);
+        let labels = pod.metadata.labels.get_or_insert_default();
+        labels.insert("notebook-name".to_owned(), format!("some-workload-{n}"));
+        let pod = if queues::waits(n) { rounds::waits(pod, has_queues) } else { pod };
+        store.take(&Source::Pods, Change::Put(Item::pod(pod)));
+    }
+    store.take(&Source::Pods, Change::End);
+    if has_queues {
+        rounds::put_queues(&mut store, nodes);
+    }
+    let filled = resident();
+    println!("filled: {:.0} MiB", filled - before);
+    let played = rounds::play(&mut store, has_queues);
+    let objects = &store.objects;
+    println!(
+        "| nodes | pods | workbenches | workloads | model servers | requests | filled, MiB | most, MiB | first round | next round |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} |",
+        objects.nodes.len(),
+        store.pods_kept(),
+        objects.notebooks.len(),
+        objects.workloads.len(),
+        objects.model_servers.len(),
+        played.requests,
+        filled - before,
+        memory("VmHWM:") - before,
+        played.first,
+        played.next,
+    );
+}
+
 fn main() {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -253,6 +320,9 @@ fn main() {
         _ => [15_000, 150_000, 100],
     };
     let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
+    if is_said("rounds") {
+        return rounds_over(nodes, pods, is_said("queues"));
+    }
     let kept = match (is_said("reflector"), is_said("whole")) {
         (true, _) => Kept::Reflector,
         (_, true) => Kept::Whole,
