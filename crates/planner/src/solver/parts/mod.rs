@@ -264,8 +264,25 @@ fn serve(
     let mut best = known;
     let mut found: Option<State> = None;
     let mut proofs: Vec<Proof> = Vec::new();
-    let (mut level, mut repairs) = (0, REPAIRS);
-    while level < model.levels {
+    let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
+    loop {
+        if level == model.levels {
+            // Only what all of this leaves open is searched for in another way, so that what it proves stays as
+            // it is. The last of the levels, who waits longest, is not worth as much.
+            let open = proofs.iter().find(|p| {
+                let k = p.held.len();
+                k + 1 < model.levels && best.as_ref().is_some_and(|best| best[k] > p.bound)
+            });
+            let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
+                break;
+            };
+            refilled = true;
+            let (k, mut state) = (open.held.len(), state.clone());
+            let now = refill::refill(model, &mut state, (k, open.bound), Allowance::of(REFILL));
+            let Some(now) = now.filter(|now| now[..=k] < before[..=k]) else { break };
+            (best, found, level) = (Some(now), Some(state), k);
+            proofs.retain(|proof| proof.held.len() < k);
+        }
         let held: Vec<i64> = match &best {
             Some(best) => best[..level].to_vec(),
             None if level == 0 => vec![],
@@ -307,10 +324,6 @@ fn serve(
         {
             let mut state = state.clone();
             repair(model, &mut state, level, bound, &mut repairs);
-            // The last of the levels, who waits longest, is not worth as much.
-            if level + 1 < model.levels {
-                refill::refill(model, &mut state, (level, bound), Allowance::of(REFILL));
-            }
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
