@@ -25,11 +25,15 @@ use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::solver::{Answers, Asked, Effort, Instance};
+use crate::solver::{Answers, Asked, Effort, Instance, MANY_KINDS};
 
 /// Nodes that are looked at one by one, times groups, times questions that look
 /// at each of them: beyond it a fleet affords two questions.
 const BY_NODE: usize = 12_000;
+
+/// With very many groups, one question about all nodes that are alike together takes as long as a plan: only
+/// so many are asked, and node by node.
+const OF_MANY_KINDS: usize = 3;
 
 /// What finding out whose turn it is may cost.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +192,8 @@ struct Asking<'w, 'a> {
     /// What the levels before it come to.
     held: Vec<i64>,
     is_one_program: bool,
+    /// There are too many groups for one program, even for all nodes that are alike together.
+    many_kinds: bool,
     limits: Limits,
     answers: &'w mut Answers,
 }
@@ -205,9 +211,13 @@ impl<'w, 'a> Asking<'w, 'a> {
         let affordable = BY_NODE / (one_by_one * world.groups.len()).max(1);
         let limits = Limits { by_node: limits.by_node.min(affordable.max(2)), ..limits };
         let is_one_program = is_one_program || program.parts.is_empty();
+        let many_kinds = !is_one_program && world.groups.len() > MANY_KINDS;
+        let by_node = if many_kinds { limits.by_node.min(OF_MANY_KINDS) } else { limits.by_node };
+        let limits = Limits { by_node, ..limits };
         let level = Level::Unserved(priority, Counted::Turns);
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
-        let mut asking = Self { world, program, level, held: vec![], is_one_program, limits, answers };
+        let mut asking =
+            Self { world, program, level, held: vec![], is_one_program, many_kinds, limits, answers };
         if level > 0 {
             asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
         }
@@ -241,6 +251,10 @@ impl<'w, 'a> Asking<'w, 'a> {
             if self.limits.by_node == 0 {
                 // What follows was not looked at node by node.
                 turns[*passed_over..].iter_mut().for_each(|turn| turn.proved = false);
+                if self.many_kinds {
+                    // The oldest can be served, that was seen; who comes after them has what is left.
+                    turns[*passed_over..].iter_mut().for_each(|turn| turn.served = false);
+                }
                 return turns;
             }
             turns.truncate(*passed_over);
@@ -312,6 +326,9 @@ impl<'w, 'a> Asking<'w, 'a> {
     /// Whether all of these can be served, nodes that are alike taken together.
     /// Nothing, where that was not found out.
     fn together(&mut self, wanted: &[i64]) -> Option<bool> {
+        if self.many_kinds {
+            return Some(true);
+        }
         self.limits.questions = self.limits.questions.checked_sub(1)?;
         self.put(wanted);
         let answer = self.answers.reaches(&self.program.instance, &self.held, 0, self.limits.effort);

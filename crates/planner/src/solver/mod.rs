@@ -46,13 +46,14 @@ mod simplex;
 mod solution;
 mod tighten;
 mod tree;
+pub mod work;
 
 pub use answers::Answers;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
 pub use memory::Memory;
-pub use parts::{Asked, Copy, Part, Parted, solve_parts};
+pub use parts::{Asked, Copy, MANY_KINDS, Part, Parted, solve_parts};
 
 /// Finds the best choice, level by level.
 ///

@@ -117,6 +117,17 @@ pub(super) fn bound(program: &Program) -> i64 {
     search.proved
 }
 
+/// What the relaxation proves as it is: programs of some hundred rows take too long to be tightened.
+pub(super) fn relaxed(program: &Program) -> i64 {
+    let (simplex, end) = relax(program, None);
+    let prices = match &end {
+        End::Optimal => simplex.true_prices(),
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return i64::MAX,
+        End::Infeasible(_) | End::Lost => vec![0.0; program.rows.len()],
+    };
+    Bound::at(program, &[], &prices).value(program)
+}
+
 /// Whether a program has a solution that costs no more than the target, with
 /// so many nodes to find or to refute one. Cheaper than [`minimise`], which goes
 /// on where it is proved that there is none.
@@ -148,6 +159,30 @@ pub(super) fn reaches(program: &Program, target: i64, nodes: u64) -> Option<bool
     let (found, proof) = root.seek(target, Wanted::Value, &mut { nodes });
     search.improve(found.unwrap_or_default());
     answer(&search).or(proof.then_some(false))
+}
+
+/// A solution that costs no more than the target, with so many nodes for each way to find one. Rows are not rounded: programs
+/// are asked about so that are small and many.
+pub(super) fn find(program: &Program, target: i64, nodes: u64) -> Option<Solution> {
+    let mut simplex = Simplex::new(program);
+    if simplex.optimise() != End::Optimal {
+        return None;
+    }
+    let bound = Bound::at(program, &[], &simplex.true_prices());
+    if bound.value(program) > target {
+        return None;
+    }
+    let whole = integral(&simplex.solution());
+    if let Some(whole) = whole.filter(|whole| evaluate(program, whole).is_some_and(|value| value <= target)) {
+        return Some(whole);
+    }
+    let (few, original) = restrict(program, |j| bound.admits(j, target));
+    let basis = simplex.basis().among(&original);
+    [Branching::Nearest, Branching::Sums].into_iter().find_map(|way| {
+        let mut tree = Tree::new(&few, Some(target), nodes, way, Wanted::Value);
+        tree.run(basis.as_ref());
+        tree.found.map(|solution| original_columns(&solution, &original))
+    })
 }
 
 /// Where a search starts: a program, what its relaxation proves, and the

@@ -20,6 +20,7 @@ mod readout;
 use self::invert::subtract;
 use super::basis::{Basis, Cut, End, Var};
 use super::program::{Program, relaxation};
+use super::work;
 
 const PIVOT: f64 = 1e-7;
 const FEASIBLE: f64 = 1e-9;
@@ -198,6 +199,9 @@ impl<'a> Simplex<'a> {
     /// the order of keys and working variables.
     fn refactor(&mut self) {
         let m = self.rows();
+        // The basic columns over the rows without a basic slack are inverted, and the slacks' rows follow.
+        let columns = self.working.iter().filter(|var| matches!(var, Var::Column(_))).count();
+        work::count(m * m + columns * columns * (columns + m) + self.program.term.len());
         self.working_in.clear();
         self.working_in.resize(self.program.blocks(), 0);
         for var in &self.working {
@@ -259,6 +263,8 @@ impl<'a> Simplex<'a> {
             };
             self.canonical = false;
             self.pivots += 1;
+            // The inverse is gone over four times, and every column is priced.
+            work::count(4 * m * m + self.program.term.len() + self.program.columns());
             if self.pivots > limit {
                 return End::Lost;
             }

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 
 use crate::oracle::world::World;
 use planner::check::{check, check_certificate, is_sound};
-use planner::decide::{Decision, decide};
+use planner::decide::{Decision, decide, decide_without_advice};
 use planner::demand::Request;
 use planner::inventory::{Inventory, Room};
 use planner::names::NodeName;
 use planner::report::Outcome;
-use planner::solver::{Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
+use planner::solver::{
+    Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts, work,
+};
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::policy;
@@ -254,4 +256,81 @@ fn copies_decided_by_patterns_are_what_one_program_finds() {
     }
     assert!(compared >= 50 && short >= 20, "{compared} compared, {short} short: too few to say anything");
     assert!(optimal + 1 >= compared, "{optimal} of {compared} are as good as can be");
+}
+
+/// Nodes for pods of which each has CPU and memory of its own.
+fn of_many_kinds(seed: u64) -> (Inventory, Vec<Request>) {
+    let (inventory, mut requests) = rooms(Rooms { nodes: 6, gpus: 4, pods: 90, kinds: 40 }, seed);
+    let mut numbers = Numbers::new(seed);
+    for request in &mut requests {
+        request.takes.cpu_milli = 1_000 * (1 + i64::try_from(numbers.below(24)).unwrap());
+        request.takes.memory_bytes = (4 + i64::try_from(numbers.below(125)).unwrap()) << 30;
+    }
+    (inventory, requests)
+}
+
+/// Who is served if the largest are placed first, each on the first node that has room for it, with whatever
+/// layouts: the compute slices of the others.
+fn unserved_by_first_fit(inventory: &Inventory, requests: &[Request]) -> i64 {
+    let compute = |request: &Request| -> i64 {
+        request.slices.iter().map(|(p, n)| i64::from(p.compute) * i64::from(*n)).sum()
+    };
+    let mut sorted: Vec<&Request> = requests.iter().collect();
+    sorted.sort_by_key(|r| std::cmp::Reverse((compute(r), r.takes.cpu_milli, r.takes.memory_bytes)));
+    // Each slice goes to the first GPU that still has a place for it: by compute slices and memory units.
+    let mut nodes: Vec<(Room, Vec<(i64, i64)>)> =
+        inventory.nodes.values().map(|node| (node.room, vec![(7, 8); node.gpus.len()])).collect();
+    let mut unserved = 0;
+    for request in sorted {
+        let units = match compute(request) {
+            3 => 4,
+            7 => 8,
+            n => n,
+        };
+        let placed = nodes.iter_mut().any(|(room, gpus)| {
+            let takes = request.takes;
+            if room.cpu_milli < takes.cpu_milli || room.memory_bytes < takes.memory_bytes || room.pods < 1 {
+                return false;
+            }
+            let gpu = gpus.iter_mut().find(|(c, m)| *c >= compute(request) && *m >= units);
+            let Some((c, m)) = gpu else { return false };
+            (*c, *m) = (*c - compute(request), *m - units);
+            room.cpu_milli -= takes.cpu_milli;
+            room.memory_bytes -= takes.memory_bytes;
+            room.pods -= 1;
+            true
+        });
+        if !placed {
+            unserved += compute(request);
+        }
+    }
+    unserved
+}
+
+/// Where everybody writes a request of their own, the program for all nodes together once took minutes, and
+/// ended with nothing better than the present layouts.
+#[test]
+fn pods_of_very_many_kinds_are_planned_well_and_with_little_work() {
+    for seed in 0..3 {
+        let (inventory, requests) = of_many_kinds(seed);
+        let first_fit = unserved_by_first_fit(&inventory, &requests);
+        for oldest_first in [false, true] {
+            let policy = policy("p");
+            let policies = [if oldest_first { policy.oldest_first().build() } else { policy.build() }];
+            let before = work::done();
+            let decision = decide_without_advice(&inventory, &requests, &policies);
+            let operations = work::done() - before;
+            assert!(is_sound(&check(&decision.plan, &inventory, &requests, &policies)));
+            let (_, unserved) = taken(&decision, &requests);
+            println!("seed {seed}: {unserved} unserved, first fit {first_fit}, {operations} operations");
+            assert!(operations < 9_000_000_000, "seed {seed}: {operations}");
+            if !oldest_first {
+                let levels = &decision.report.certificate;
+                let level = levels.iter().find(|level| level.level.starts_with("unserved")).unwrap();
+                assert_eq!(level.value, unserved, "seed {seed}");
+                assert!(unserved <= first_fit, "seed {seed}: {unserved}, and first fit leaves {first_fit}");
+                assert!(unserved - level.bound <= 3, "seed {seed}: {level:?}");
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@
 mod master;
 mod model;
 mod price;
+mod refill;
 mod settle;
 mod shape;
 mod split;
@@ -21,6 +22,7 @@ use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
 use super::memory::Memory;
+use super::work::Allowance;
 
 /// A part of an instance of which there are several copies. The instance has
 /// the sums over all of them: right-hand sides, counts and upper bounds are
@@ -70,6 +72,16 @@ const REPAIRS: usize = 60;
 const WAYS: u64 = 4;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
+/// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
+const REFILL: u64 = 1_000_000_000;
+/// Beyond so many kinds of things to do, patterns take too long where the program for all copies together has
+/// not found the best already: copies are filled one by one then, and a few again and again.
+const KINDS: usize = 40;
+/// Beyond so many, the program for all copies together takes too long as well.
+pub const MANY_KINDS: usize = 64;
+/// Operations for filling copies, at each level; and at all levels together.
+const FILL: u64 = 1_200_000_000;
+const FILL_ALL: u64 = 2_400_000_000;
 
 /// Which levels of an instance with parts are looked at how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +108,9 @@ pub fn solve_parts(
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
+    if let Some(parted) = solve_many_kinds(instance, parts, (asked, MANY_KINDS)) {
+        return Ok(parted);
+    }
     let mut memory = Memory::default();
     let mut together = Levels::new(instance, effort, &mut memory);
     if parts.is_empty() {
@@ -115,15 +130,20 @@ pub fn solve_parts(
     };
     let mut proved: Vec<Proof> = Vec::new();
     if !is_proved(&values(&best)) {
-        let model = Model::new(instance, parts, first);
-        let known = values(&best).map(|mut v| {
-            v.truncate(first);
-            v
-        });
-        if let Some((state, proofs)) = serve(&model, &together, known) {
+        let filled = solve_many_kinds(instance, parts, (asked, KINDS));
+        if let Some(mut filled) = filled {
+            let of_filled = filled.solved.levels.iter().map(|level| level.value);
+            if best.as_ref().is_none_or(|best| of_filled.lt(best.values.iter().copied())) {
+                if let Some(level) = filled.solved.levels.first_mut() {
+                    level.bound = level.bound.max(bound(0)).min(level.value);
+                }
+                return Ok(filled);
+            }
+        } else if let Some((state, proofs)) =
+            serve_by_patterns(instance, parts, first, &together, &values(&best))
+        {
             proved = proofs;
-            if let Some(state) = state
-                && let Some(settled) = settle::settle(&model, parts, &state)
+            if let Some(settled) = state
                 && best.as_ref().is_none_or(|best| settled.values < best.values)
             {
                 best = Some(settled);
@@ -138,6 +158,52 @@ pub fn solve_parts(
         best.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
     let levels = bounds(instance, &mut together, &proved, &values, bounded)?;
     Ok(Parted { solved: Solved { classes, extras, levels }, copies })
+}
+
+/// The first levels by patterns of whole copies. What is known already has to be beaten.
+fn serve_by_patterns(
+    instance: &Instance,
+    parts: &[Part],
+    first: usize,
+    together: &Levels<'_>,
+    known: &Option<Vec<i64>>,
+) -> Option<(Option<Settled>, Vec<Proof>)> {
+    let model = Model::new(instance, parts, first);
+    let known = known.as_ref().map(|values| values[..first].to_vec());
+    let (state, proofs) = serve(&model, together, known)?;
+    Some((state.and_then(|state| settle::settle(&model, parts, &state)), proofs))
+}
+
+/// An instance of more than so many kinds of things to do: copies are filled one by one, and again.
+fn solve_many_kinds(instance: &Instance, parts: &[Part], (asked, kinds): (Asked, usize)) -> Option<Parted> {
+    let first = asked.first.min(instance.levels);
+    if parts.is_empty() || first == 0 || instance.rows.len() <= kinds {
+        return None;
+    }
+    let model = Model::new(instance, parts, first);
+    if model.coverable.iter().filter(|is_coverable| **is_coverable).count() <= kinds || !refill::suits(&model)
+    {
+        return None;
+    }
+    let mut state = refill::nothing(&model);
+    let mut values = state.values(&model)?;
+    let together = split::Together::new(&model);
+    let operations = FILL.min(FILL_ALL / first as u64);
+    let mut proved = Vec::new();
+    for level in 0..first {
+        // If an earlier level becomes better later, its new value is what the later bounds hold for.
+        let held = values[..level].to_vec();
+        let bound = together.bound(&held).unwrap_or_else(|| instance.least(level));
+        values = refill::refill(&model, &mut state, (level, bound), Allowance::of(operations))?;
+        proved.push(Proof { held, bound });
+    }
+    let Settled { choice: (classes, extras), values, copies } = settle::settle(&model, parts, &state)?;
+    let levels = (0..).zip(&values).map(|(k, value)| {
+        let proof = proved.get(k).filter(|proof| proof.held[..] == values[..k]);
+        let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
+        Level { value: *value, bound: bound.min(*value) }
+    });
+    Some(Parted { solved: Solved { classes, extras, levels: levels.collect() }, copies })
 }
 
 /// A choice for every copy, and what it comes to.
@@ -198,8 +264,25 @@ fn serve(
     let mut best = known;
     let mut found: Option<State> = None;
     let mut proofs: Vec<Proof> = Vec::new();
-    let (mut level, mut repairs) = (0, REPAIRS);
-    while level < model.levels {
+    let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
+    loop {
+        if level == model.levels {
+            // Only what all of this leaves open is searched for in another way, so that what it proves stays as
+            // it is. The last of the levels, who waits longest, is not worth as much.
+            let open = proofs.iter().find(|p| {
+                let k = p.held.len();
+                k + 1 < model.levels && best.as_ref().is_some_and(|best| best[k] > p.bound)
+            });
+            let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
+                break;
+            };
+            refilled = true;
+            let (k, mut state) = (open.held.len(), state.clone());
+            let now = refill::refill(model, &mut state, (k, open.bound), Allowance::of(REFILL));
+            let Some(now) = now.filter(|now| now[..=k] < before[..=k]) else { break };
+            (best, found, level) = (Some(now), Some(state), k);
+            proofs.retain(|proof| proof.held.len() < k);
+        }
         let held: Vec<i64> = match &best {
             Some(best) => best[..level].to_vec(),
             None if level == 0 => vec![],

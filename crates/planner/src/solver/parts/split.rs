@@ -13,6 +13,8 @@ use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIn
 use crate::solver::lexicographic;
 use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
+use crate::solver::project::Projection;
+use crate::solver::search::relaxed;
 
 /// Extras that count the same thing at slightly different costs are counted
 /// as so many at most, while copies are decided.
@@ -80,7 +82,7 @@ impl State {
     }
 
     /// What the pieces, and with them the classes of no part, give to the rows.
-    fn sums(&self, model: &Model<'_>, with_rest: bool) -> Vec<i64> {
+    pub(super) fn sums(&self, model: &Model<'_>, with_rest: bool) -> Vec<i64> {
         let mut sums = vec![0; model.instance.rows.len()];
         for piece in &self.pieces {
             model.sums(piece).0.into_iter().for_each(|(row, a)| sums[row] += a);
@@ -181,15 +183,15 @@ impl State {
 }
 
 /// What is open, as an instance.
-struct Sub {
-    instance: Instance,
+pub(super) struct Sub {
+    pub(super) instance: Instance,
     /// The first extra that is of a piece.
     first_extra: usize,
 }
 
 impl Sub {
     /// `state` is without the pieces that are open.
-    fn new(model: &Model<'_>, state: &State, open: &Open<'_>) -> Self {
+    pub(super) fn new(model: &Model<'_>, state: &State, open: &Open<'_>) -> Self {
         let rows = model.instance.rows.len();
         let sums = state.sums(model, !open.rest);
         let shapes = || open.pieces.iter().map(|(kind, _)| &model.kinds[*kind].shape);
@@ -262,6 +264,36 @@ impl Sub {
     }
 }
 
+/// What no choice goes below, all copies taken together: a relaxation with a row for each kind of thing to do,
+/// and not two as where it has to be done just so often.
+pub(super) struct Together {
+    instance: Instance,
+    /// Levels at which the relaxation has the costs of the instance.
+    exact: usize,
+}
+
+impl Together {
+    pub(super) fn new(model: &Model<'_>) -> Self {
+        let all: Vec<(usize, i64)> =
+            model.kinds.iter().enumerate().map(|(k, kind)| (k, i64::from(kind.copies))).collect();
+        let nothing = State { pieces: vec![], rest: State::empty(model).rest };
+        let Sub { instance, .. } = Sub::new(model, &nothing, &Open { pieces: &all, rest: true });
+        // At the last level some extras may be counted at a cost that others have.
+        let exact =
+            if instance.extras.len() < model.instance.extras.len() { model.levels - 1 } else { model.levels };
+        Self { instance, exact }
+    }
+
+    /// The bound of the level after those that are held at these values.
+    pub(super) fn bound(&self, held: &[i64]) -> Option<i64> {
+        let relaxed = || {
+            let mut memory = Memory::default();
+            relaxed(&Projection::new(&self.instance, held, &mut memory).0.program)
+        };
+        (held.len() < self.exact).then(relaxed)
+    }
+}
+
 /// Terms of a draft.
 type Terms = Vec<(usize, i64)>;
 
@@ -297,7 +329,7 @@ fn rest_extras(model: &Model<'_>, touched: &mut [bool]) -> Vec<(Draft, i64)> {
 }
 
 /// A block as a class of an instance.
-fn class(block: &Block, copies: i64, levels: usize, place: impl Fn(usize) -> Place) -> Class {
+pub(super) fn class(block: &Block, copies: i64, levels: usize, place: impl Fn(usize) -> Place) -> Class {
     let columns = block.drafts.iter().map(|draft| {
         let (coefficients, costs) = terms(draft, levels, &place);
         Column { coefficients, costs }
@@ -306,7 +338,11 @@ fn class(block: &Block, copies: i64, levels: usize, place: impl Fn(usize) -> Pla
 }
 
 /// Terms as an instance has them: coefficients and costs.
-fn terms(draft: &Draft, levels: usize, place: impl Fn(usize) -> Place) -> (Vec<(RowIndex, i32)>, Vec<i64>) {
+pub(super) fn terms(
+    draft: &Draft,
+    levels: usize,
+    place: impl Fn(usize) -> Place,
+) -> (Vec<(RowIndex, i32)>, Vec<i64>) {
     let mut costs = vec![0; levels];
     let mut coefficients = Vec::new();
     for (row, a) in &draft.terms {

@@ -1,0 +1,296 @@
+//! Empties a few copies and fills them again, over and over: the search for a better choice where patterns
+//! and bounds do not meet, and the only one where there are so many kinds of things to do that the program
+//! for all copies together would take too long.
+//!
+//! What a copy can have is bounded by what the others leave, so one copy alone needs no rows but its own, and
+//! a few need one for each thing that they could do too often together. Such programs are small whatever the
+//! instance. Most are refuted by their relaxation at once.
+
+use super::model::{Model, Piece};
+use super::price::Pattern;
+use super::shape::{Place, Shape};
+use super::split::{State, class, terms};
+use crate::solver::instance::{Column, Extra, Instance, Row, Sense};
+use crate::solver::memory::Memory;
+use crate::solver::program::mix;
+use crate::solver::project::Projection;
+use crate::solver::search::find;
+use crate::solver::work::Allowance;
+
+/// Nodes of one search.
+const NODES: u64 = 60;
+/// Nodes of one that looks for another choice that is as good, so that the next searches start elsewhere.
+const ASIDE: u64 = 8;
+/// How many copies are filled again together, in turn.
+const TOGETHER: [usize; 4] = [2, 3, 1, 2];
+/// Things that nobody open does yet, of which so many for each open copy are looked at.
+const OTHERS: usize = 6;
+
+/// Whether all that counts follows from what copies do and how often: bounds of what there is at least are met
+/// by other means, which is not looked at here.
+pub(super) fn suits(model: &Model<'_>) -> bool {
+    let rows = model.instance.rows.len();
+    model.rest.extras.iter().all(|extra| {
+        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
+        let is_uncovered = matches!(coefficients[..], [(row, 1)] if model.coverable[row]);
+        is_uncovered || costs.iter().all(|cost| *cost == 0)
+    })
+}
+
+/// The rows that something else makes up for without a cost, whatever copies do.
+fn made_up_for(model: &Model<'_>) -> Vec<bool> {
+    let rows = model.instance.rows.len();
+    let mut made_up = vec![false; rows];
+    for extra in &model.rest.extras {
+        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
+        if let [(row, a)] = coefficients[..]
+            && a > 0
+            && costs.iter().all(|cost| *cost == 0)
+            && model.instance.rows[row].sense == Sense::AtLeast
+        {
+            made_up[row] |= extra.upper * i64::from(a) >= model.instance.rows[row].rhs;
+        }
+    }
+    made_up
+}
+
+/// Every copy by itself, and nothing done.
+pub(super) fn nothing(model: &Model<'_>) -> State {
+    let mut state = State::empty(model);
+    for (kind, of) in model.kinds.iter().enumerate() {
+        let piece = Piece { kind, copies: 1, does: Pattern::idle(&of.shape) };
+        state.pieces.extend((0..of.copies).map(|_| piece.clone()));
+    }
+    state
+}
+
+/// Makes the level better, with nothing before it worse, until it is at its bound or the work is done.
+/// Says what the levels come to then.
+pub(super) fn refill(
+    model: &Model<'_>,
+    state: &mut State,
+    (level, bound): (usize, i64),
+    work: Allowance,
+) -> Option<Vec<i64>> {
+    let mut values = state.values(model)?;
+    let mut seed = 0;
+    let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| {
+        seed += 1;
+        let next = Opened::new(model, state, open, (level, seed)).and_then(|opened| opened.filled(state));
+        let Some(mut next) = next else { return };
+        next.trim(model);
+        if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
+            *values = now;
+            *state = next;
+        }
+    };
+    // First each copy by itself: what is idle is filled.
+    for position in 0..state.pieces.len() {
+        if values[level] > bound && !work.is_used_up() {
+            fill(state, &mut values, &[position]);
+        }
+    }
+    let mut numbers = 0;
+    while values[level] > bound && !work.is_used_up() && !state.pieces.is_empty() {
+        let mut open = Vec::new();
+        for _ in 0..TOGETHER[numbers as usize / 4 % TOGETHER.len()] {
+            numbers += 4;
+            let position = mix(numbers) as usize % state.pieces.len();
+            if !open.contains(&position) {
+                open.push(position);
+            }
+        }
+        fill(state, &mut values, &open);
+    }
+    Some(values)
+}
+
+/// Some copies that are open, as an instance.
+struct Opened<'m> {
+    model: &'m Model<'m>,
+    instance: Instance,
+    /// The copies, by position among the state's pieces.
+    open: Vec<usize>,
+    /// For each of them, the extras of its shape that are extras of the instance.
+    extras: Vec<Vec<usize>>,
+    /// What they do now, at the levels that count.
+    now: Vec<i64>,
+    level: usize,
+}
+
+impl<'m> Opened<'m> {
+    fn new(model: &'m Model<'m>, state: &State, open: &[usize], (level, seed): (usize, u64)) -> Option<Self> {
+        let rows = model.instance.rows.len();
+        let mut others = state.clone();
+        let mut position = 0;
+        others.pieces.retain(|_| {
+            position += 1;
+            !open.contains(&(position - 1))
+        });
+        let sums = others.sums(model, true);
+        let left = |row: usize| model.instance.rows[row].rhs - sums[row];
+        let mut instance = Instance { levels: level + 1, ..Instance::default() };
+        // By row of the model: the row of the instance, and for what can be done too often who does it.
+        let mut shared: Vec<Option<usize>> = vec![None; rows];
+        let mut doers: Vec<Vec<usize>> = vec![vec![]; rows];
+        let mut extras: Vec<Vec<usize>> = Vec::new();
+        let mut chosen: (Vec<Vec<(usize, u32)>>, Vec<i64>) = Default::default();
+        let (saved, made_up) = (savings(model, &sums), made_up_for(model));
+        // What is looked at of what nobody open does.
+        let does = |shape: &Shape, e: usize| done_by(model, shape, e);
+        let mut done = vec![false; rows];
+        for piece in open.iter().map(|p| &state.pieces[*p]) {
+            let shape = &model.kinds[piece.kind].shape;
+            for e in (0..shape.extras.len()).filter(|e| piece.does.extras[*e] > 0) {
+                does(shape, e).into_iter().for_each(|row| done[row] = true);
+            }
+        }
+        let mut more: Vec<usize> =
+            (0..rows).filter(|r| model.coverable[*r] && !done[*r] && left(*r) > 0).collect();
+        if open.len() > 1 {
+            more.sort_unstable_by_key(|row| mix(seed << 20 | *row as u64));
+            more.truncate(OTHERS * open.len());
+        }
+        more.into_iter().for_each(|row| done[row] = true);
+        for piece in open.iter().map(|p| &state.pieces[*p]) {
+            let shape = &model.kinds[piece.kind].shape;
+            let first = instance.rows.len();
+            instance.rows.extend(shape.rows.iter().map(|(sense, rhs)| Row { sense: *sense, rhs: *rhs }));
+            for (block, chosen_columns) in shape.blocks.iter().zip(&piece.does.blocks) {
+                for (row, _) in block.drafts.iter().flat_map(|draft| &draft.terms) {
+                    add_row(model, shape, *row, (&mut shared, &sums, &made_up), &mut instance);
+                }
+                let mut class = class(block, 1, model.levels, |row| match shape.place(row, rows) {
+                    Place::Own(row) => Place::Shared(first + row),
+                    Place::Shared(row) => shared[row].map_or(Place::Own(0), Place::Shared),
+                    other @ Place::Level(_) => other,
+                });
+                let columns = class.columns.iter().cloned().map(|mut column: Column| {
+                    column.costs.truncate(level + 1);
+                    column
+                });
+                class.columns = columns.collect();
+                instance.classes.push(class);
+                chosen.0.push(chosen_columns.iter().map(|(j, n)| (*j, *n as u32)).collect());
+            }
+            let mut mine = Vec::new();
+            for (e, extra) in shape.extras.iter().enumerate() {
+                let of = does(shape, e);
+                if of.iter().any(|row| !done[*row]) {
+                    continue;
+                }
+                let upper = of.iter().fold(extra.upper, |upper, row| upper.min(left(*row)));
+                if upper <= 0 {
+                    continue;
+                }
+                let mut draft = extra.draft.clone();
+                draft.terms.retain(|(row, _)| match shape.place(*row, rows) {
+                    Place::Shared(row) => !of.contains(&row),
+                    Place::Own(_) | Place::Level(_) => true,
+                });
+                for (row, _) in &draft.terms {
+                    add_row(model, shape, *row, (&mut shared, &sums, &made_up), &mut instance);
+                }
+                let (coefficients, mut costs) =
+                    terms(&draft, model.levels, |row| match shape.place(row, rows) {
+                        Place::Own(row) => Place::Shared(first + row),
+                        Place::Shared(row) => shared[row].map_or(Place::Own(0), Place::Shared),
+                        other @ Place::Level(_) => other,
+                    });
+                for row in &of {
+                    costs.iter_mut().zip(&saved[*row]).for_each(|(cost, saved)| *cost -= saved);
+                    doers[*row].push(instance.extras.len());
+                }
+                costs.truncate(level + 1);
+                instance.extras.push(Extra { upper, coefficients, costs });
+                chosen.1.push(piece.does.extras[e]);
+                mine.push(e);
+            }
+            extras.push(mine);
+        }
+        // What is done in other ways than by one copy is met as it is now, or the search is for nothing.
+        for (row, doers) in doers.iter().enumerate().filter(|(_, doers)| doers.len() > 1) {
+            if doers.iter().map(|e| instance.extras[*e].upper).sum::<i64>() > left(row) {
+                let index = instance.rows.len();
+                instance.rows.push(Row { sense: Sense::AtMost, rhs: left(row) });
+                doers.iter().for_each(|e| instance.extras[*e].coefficients.push((index, 1)));
+            }
+        }
+        let now = instance.values(&chosen.0, &chosen.1);
+        let is_met = instance.is_met_by(&chosen.0, &chosen.1);
+        is_met.then(|| Self { model, instance, open: open.to_vec(), extras, now, level })
+    }
+
+    /// The state with the copies filled: better at the level if that is found, else as good.
+    fn filled(self, state: &State) -> Option<State> {
+        let mut memory = Memory::default();
+        let (projection, _) = Projection::new(&self.instance, &self.now[..self.level], &mut memory);
+        let program = &projection.program;
+        let now = self.now[self.level];
+        let found = find(program, now - program.step, NODES).or_else(|| find(program, now, ASIDE))?;
+        let (classes, values) = projection.expand(&self.instance, &found);
+        let mut next = state.clone();
+        let (mut classes, mut values) = (classes.into_iter(), values.into_iter());
+        for (position, extras) in self.open.iter().zip(&self.extras) {
+            let piece = &mut next.pieces[*position];
+            let shape = &self.model.kinds[piece.kind].shape;
+            piece.does.blocks = classes
+                .by_ref()
+                .take(shape.blocks.len())
+                .map(|chosen| chosen.into_iter().map(|(j, n)| (j, i64::from(n))).collect())
+                .collect();
+            piece.does.extras = vec![0; shape.extras.len()];
+            extras.iter().zip(values.by_ref()).for_each(|(e, n)| piece.does.extras[*e] = n);
+        }
+        Some(next)
+    }
+}
+
+/// Gives a row that several copies share a place in the instance, if it has none and nothing makes up for it.
+fn add_row(
+    model: &Model<'_>,
+    shape: &Shape,
+    row: usize,
+    (shared, sums, made_up): (&mut [Option<usize>], &[i64], &[bool]),
+    instance: &mut Instance,
+) {
+    if let Place::Shared(row) = shape.place(row, sums.len())
+        && !made_up[row]
+    {
+        shared[row].get_or_insert_with(|| {
+            let Row { sense, rhs } = model.instance.rows[row];
+            instance.rows.push(Row { sense, rhs: rhs - sums[row] });
+            instance.rows.len() - 1
+        });
+    }
+}
+
+/// The rows that an extra covers one by one.
+fn done_by(model: &Model<'_>, shape: &Shape, extra: usize) -> Vec<usize> {
+    let terms = shape.extras[extra].draft.terms.iter();
+    terms
+        .filter_map(|(row, a)| match shape.place(*row, model.instance.rows.len()) {
+            Place::Shared(row) if model.coverable[row] && *a == 1 => Some(row),
+            _ => None,
+        })
+        .collect()
+}
+
+/// For each row that can be covered, what is saved at the levels by covering one unit more of it: what the
+/// dearest of the extras costs that have to cover it otherwise.
+fn savings(model: &Model<'_>, sums: &[i64]) -> Vec<Vec<i64>> {
+    let rows = model.instance.rows.len();
+    let mut saved: Vec<Vec<i64>> = vec![vec![]; rows];
+    let mut left: Vec<i64> = model.instance.rows.iter().zip(sums).map(|(row, sum)| row.rhs - sum).collect();
+    for extra in &model.rest.extras {
+        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
+        if let [(row, 1)] = coefficients[..]
+            && model.coverable[row]
+            && left[row] > 0
+        {
+            left[row] -= extra.upper;
+            saved[row] = costs;
+        }
+    }
+    saved
+}
