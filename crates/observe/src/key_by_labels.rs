@@ -10,6 +10,17 @@ use rollout::{Method, PluginConfig, Shared, Strategy};
 
 use crate::names;
 
+/// The label by which a node names its key.
+pub const NAMED_BY: &str = names::PLUGIN_CONFIG;
+
+/// The key that a node with GPUs names.
+#[must_use]
+pub fn key_of(node: &Node) -> Option<&str> {
+    let labels = node.metadata.labels.as_ref()?;
+    let has_gpus = labels.get(names::PRESENT).is_some_and(|value| value == "true");
+    labels.get(NAMED_BY).map(String::as_str).filter(|key| has_gpus && !key.is_empty())
+}
+
 /// The configuration of ours that has this key, if the labels of the node lead to it.
 #[must_use]
 pub fn config_of(node: &Node, key: &str) -> Option<PluginConfig> {

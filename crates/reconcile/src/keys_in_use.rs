@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
 use observe::key_by_labels;
-use rollout::names::{ENTRY_PREFIX, PLUGIN_CONFIG, PRESENT};
+use rollout::names::ENTRY_PREFIX;
 
 use crate::answers::plural;
 use crate::input::{Input, MapRef};
@@ -22,10 +22,7 @@ impl<'a> KeysInUse<'a> {
     pub(crate) fn read(input: &Input<'a>) -> Self {
         let mut keys: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for (name, node) in &input.objects.nodes {
-            let Some(labels) = &node.metadata.labels else { continue };
-            let has_gpus = labels.get(PRESENT).is_some_and(|value| value == "true");
-            let key = labels.get(PLUGIN_CONFIG).filter(|key| has_gpus && !key.is_empty());
-            if let Some(key) = key {
+            if let Some(key) = key_by_labels::key_of(node) {
                 keys.entry(key).or_default().push((name.as_str(), node.as_ref()));
             }
         }
@@ -76,8 +73,9 @@ impl<'a> KeysInUse<'a> {
         }
         let MapRef { namespace, name } = ours;
         Some(format!(
-            "ConfigMap {namespace}/{name} does not have keys that are in use, and their texts are not known, so that the device plugin does not start again where they are named: {}; write keys of your own into it again, and remove the label {PLUGIN_CONFIG} of a node whose key begins with `{ENTRY_PREFIX}`",
-            keys.join(", ")
+            "ConfigMap {namespace}/{name} does not have keys that are in use, and their texts are not known, so that the device plugin does not start again where they are named: {}; write keys of your own into it again, and remove the label {} of a node whose key begins with `{ENTRY_PREFIX}`",
+            keys.join(", "),
+            key_by_labels::NAMED_BY,
         ))
     }
 }
