@@ -15,7 +15,7 @@ use crate::solver::memory::Memory;
 use crate::solver::program::mix;
 use crate::solver::project::Projection;
 use crate::solver::search::find;
-use crate::solver::work::Allowance;
+use crate::solver::work::{Allowance, count};
 
 /// Nodes of one search.
 const NODES: u64 = 60;
@@ -23,6 +23,9 @@ const NODES: u64 = 60;
 const ASIDE: u64 = 8;
 /// How many copies are filled again together, in turn.
 const TOGETHER: [usize; 4] = [2, 3, 1, 2];
+/// What it costs at least to open copies, as work: it is mostly more, and never nothing, so that a search in which no
+/// program is ever solved ends as well.
+const OPENING: usize = 5_000;
 /// Things that nobody open does yet, of which so many for each open copy are looked at.
 const OTHERS: usize = 6;
 
@@ -74,8 +77,11 @@ pub(super) fn refill(
 ) -> Option<Vec<i64>> {
     let mut values = state.values(model)?;
     let mut seed = 0;
+    let things: usize = state.pieces.iter().map(|piece| model.kinds[piece.kind].shape.extras.len()).sum();
+    let opening = OPENING + 10 * (model.instance.rows.len() + things);
     let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| {
         seed += 1;
+        count(opening);
         let next = Opened::new(model, state, open, (level, seed)).and_then(|opened| opened.filled(state));
         let Some(mut next) = next else { return };
         next.trim(model);
