@@ -39,8 +39,13 @@ impl Run<'_> {
         }
         if self.seen.label() != Some(names::HANDED_TO_AGENT) {
             self.next.stood_down &= !self.seen.operands.has_manager;
-            self.next.hands_back = None;
-            return None;
+            if !self.next.stood_down {
+                self.next.hands_back = None;
+                return None;
+            }
+            if let Some(flow) = self.stand_up() {
+                return Some(flow);
+            }
         }
         if let Some(hold) = self.not_to_be_given_back() {
             return Some(self.hold(hold));
@@ -57,6 +62,30 @@ impl Run<'_> {
                 Some(self.hold(StartBlocker::HandingBack))
             }
         }
+    }
+
+    /// MIG manager was switched off for an agent that has not taken the node over: so its label says what the node has,
+    /// or, after a reboot, what it is to have again, and MIG manager is switched on with it. `None` if neither is so.
+    fn stand_up(&mut self) -> Option<Flow> {
+        let label = self.seen.label()?.to_owned();
+        if !self.has_what_its_label_says() && !self.lost_all_by_a_reboot() {
+            return None;
+        }
+        if let Some(hold) = self.not_to_be_touched() {
+            return Some(self.hold(hold));
+        }
+        let (with_manager, if_version) = (true, self.version());
+        self.actions.push(Action::HandBack { value: label, with_manager, if_version });
+        Some(self.hold(StartBlocker::HandingBack))
+    }
+
+    /// Whether the node has booted since it was verified, offers no slice, and no pod holds anything: nobody can lose
+    /// anything.
+    fn lost_all_by_a_reboot(&self) -> bool {
+        let rebooted =
+            self.next.verified.as_ref().is_some_and(|verified| verified.boot_id != self.seen.boot_id);
+        let has_slices = self.seen.offers().keys().any(|name| name.starts_with(ProfileName::RESOURCE_PREFIX));
+        rebooted && !has_slices && !self.seen.pods.iter().any(crate::observed::Pod::holds_gpu)
     }
 
     /// The entry for this layout, once MIG manager can know it; before that,
@@ -89,14 +118,24 @@ impl Run<'_> {
     /// What keeps MIG manager from knowing its entry, or us from the node.
     pub(super) fn not_to_be_given_back(&self) -> Option<StartBlocker> {
         let seen = self.seen;
-        if let Some(who) = seen.manager {
-            return Some(StartBlocker::HandsOff { who: who.to_string() });
+        let is_in_hands_of_others = self.not_to_be_touched();
+        if matches!(is_in_hands_of_others, Some(StartBlocker::HandsOff { .. })) {
+            return is_in_hands_of_others;
         }
         if !seen.operator.cluster_policy {
             return Some(StartBlocker::NoClusterPolicy);
         }
         if !seen.operator.uses_our_map {
             return Some(StartBlocker::MapNotOurs);
+        }
+        is_in_hands_of_others
+    }
+
+    /// What keeps us from the node.
+    fn not_to_be_touched(&self) -> Option<StartBlocker> {
+        let seen = self.seen;
+        if let Some(who) = seen.manager {
+            return Some(StartBlocker::HandsOff { who: who.to_string() });
         }
         if !seen.ready {
             return Some(StartBlocker::NotReady);

@@ -118,6 +118,11 @@ impl Run<'_> {
         rests.or(self.next.cooldown_until)
     }
 
+    /// Whether what the node has can be established.
+    pub(super) fn has_what_its_label_says(&self) -> bool {
+        self.has().is_some()
+    }
+
     /// What the node has, when that can be established: the layout that the
     /// label names, if the node offers exactly that.
     fn has(&self) -> Option<NodeLayout> {

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use slicewright_rollout::release::release;
 use slicewright_rollout::{Listing, Outlook, Progress, Report, StartBlocker, names};
 
-use crate::fake::{Caller, Crash, World, layout, seconds};
+use crate::fake::{Caller, Crash, World, layout, seconds, settled};
 
 /// Eight GPUs, as an agent leaves them: no two are cut alike, and MIG manager never heard of any of it.
 const EIGHT: &str = "0:3g.40gb*2 1:3g.40gb*1,2g.20gb*1,1g.10gb*2 2:1g.10gb*7 3:7g.80gb*1 \
@@ -150,6 +150,67 @@ fn after_a_reboot_without_its_agent_the_node_gets_what_it_had_but_not_under_a_po
     caller.world.users.clear();
     caller.run(5);
     assert_eq!(caller.did("HandBack"), 1, "{}", caller.transcript.join("\n"));
+}
+
+/// The first step of a handover is done, and the agent reports only from now on.
+fn stood_down(people: bool) -> Caller {
+    let mut caller = settled("0:off 1:off 2:off 3:off 4:off 5:off 6:off 7:off", EIGHT);
+    caller.world.stood_down();
+    caller.progress.stood_down = true;
+    if people {
+        caller.world.pod("train-0", "mig-3g.40gb", 0);
+    }
+    caller
+}
+
+/// Nothing was handed over: the label still says what the node has.
+#[test]
+fn a_mig_manager_that_was_switched_off_for_an_agent_that_takes_nothing_over_is_switched_on_again() {
+    for crash in [None, Some(Crash::BeforeStore), Some(Crash::BeforeWrite), Some(Crash::DuringWrite)] {
+        let mut caller = stood_down(true);
+        let label = caller.world.labels[names::MIG_CONFIG].clone();
+        caller.crash = crash.map(|crash| (1, crash));
+        caller.run(5);
+        assert_eq!(caller.settle().clone(), Outlook::Idle, "{}", caller.transcript.join("\n"));
+        caller.check_open_with(EIGHT);
+        let labels = &caller.world.labels;
+        assert_eq!(
+            (&labels[names::MIG_CONFIG], labels[names::DEPLOY_MIG_MANAGER].as_str()),
+            (&label, "true")
+        );
+        assert!(!caller.progress.stood_down);
+        assert_eq!((caller.world.breaches, caller.world.users.len()), (0, 1));
+        caller.check_never("Cordon");
+    }
+}
+
+/// The soak of 2026-11-26: a reboot in the midst of a handover, whose agent reports only since. The slices that the
+/// reboot took were waited for, from a MIG manager that nobody had switched on again.
+#[test]
+fn after_a_reboot_in_the_midst_of_a_handover_mig_manager_makes_the_slices_again() {
+    let mut caller = stood_down(false);
+    caller.world.reboot();
+    caller.world.report = Some(Report { layout: None, has_left: false });
+    caller.run(30);
+    assert_eq!(caller.settle().clone(), Outlook::Idle, "{}", caller.transcript.join("\n"));
+    caller.check_open_with(EIGHT);
+    assert_eq!(caller.world.labels[names::DEPLOY_MIG_MANAGER], "true");
+    assert!(!caller.progress.stood_down);
+}
+
+/// Its label does not say what it has, and MIG manager would cut it to that under a pod.
+#[test]
+fn a_node_that_has_not_what_its_label_says_is_given_back_with_what_it_has() {
+    let mut caller = stood_down(true);
+    let other = layout(&EIGHT.replace("3:7g.80gb*1", "3:3g.40gb*2"));
+    caller.world.labels.insert(names::MIG_CONFIG.to_owned(), other.entry_name());
+    caller.world.map.insert(other.entry_name(), (other, caller.world.now));
+    caller.run(5);
+    assert_eq!(caller.settle().clone(), Outlook::Idle, "{}", caller.transcript.join("\n"));
+    caller.check_open_with(EIGHT);
+    assert_eq!(caller.world.labels[names::MIG_CONFIG], layout(EIGHT).entry_name());
+    assert_eq!(caller.world.labels[names::DEPLOY_MIG_MANAGER], "true");
+    assert_eq!(caller.world.breaches, 0);
 }
 
 /// The operator forgot a change of the agent's that is over: nobody else lifts the pause.

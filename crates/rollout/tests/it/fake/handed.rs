@@ -8,9 +8,15 @@ impl World {
     /// An agent has the node, and changes it no more: it has reported what there
     /// is, and MIG manager was switched off for it.
     pub fn was_handed_over(&mut self) {
+        self.stood_down();
+        self.labels.insert(names::MIG_CONFIG.to_owned(), names::HANDED_TO_AGENT.to_owned());
+    }
+
+    /// MIG manager was switched off for an agent, which has reported what there
+    /// is and has not taken the node over.
+    pub fn stood_down(&mut self) {
         self.manager = None;
         self.labels.insert(names::DEPLOY_MIG_MANAGER.to_owned(), "false".to_owned());
-        self.labels.insert(names::MIG_CONFIG.to_owned(), names::HANDED_TO_AGENT.to_owned());
         self.report = Some(Report { layout: Some(self.hardware.clone()), has_left: false });
     }
 
