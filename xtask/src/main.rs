@@ -33,8 +33,9 @@ mod tasks;
 mod tools;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
@@ -74,9 +75,17 @@ enum Task {
     Mutants(mutants::Args),
 }
 
-/// The root of the checkout that this program was built from.
+/// The root of the checkout that Cargo runs this program for, which need not be the one that it was built from: two
+/// checkouts may share a build folder, and a checkout may have been moved. Without Cargo, it is the latter.
+#[expect(clippy::disallowed_methods, reason = "Cargo says where the package is; nobody sets it by hand")]
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ is a folder of the repository")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        std::env::var_os("CARGO_MANIFEST_DIR")
+            .map(PathBuf::from)
+            .filter(|package| package.ends_with("xtask"))
+            .unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+    });
+    ROOT.parent().expect("xtask/ is a folder of the repository")
 }
 
 fn main() -> ExitCode {
