@@ -8,7 +8,7 @@ use mig::{Catalog, ProfileName};
 use observe::Objects;
 use observe::quota::Drift;
 use planner::demand::Request;
-use planner::inventory::{Node, Slices, Use};
+use planner::inventory::{Node, Use};
 use planner::names::RequestId;
 use planner::policy::{LayoutPolicy, Policy};
 use planner::report::{Offered, Outcome, PolicyReport, RequestReport};
@@ -89,11 +89,8 @@ fn slices(round: &Round) -> impl Iterator<Item = (String, String, &'static str, 
                 };
                 *all.entry((name.0.clone(), profile, state)).or_default() += 1;
             };
-            match &gpu.slices {
-                Slices::Placed(all) => all.iter().for_each(|s| count(s.profile.to_string(), &s.used)),
-                Slices::Counted(all) => all.iter().for_each(|s| count(s.profile.to_string(), &s.used)),
-                Slices::MigOff { used } => count("gpu".to_owned(), used),
-            }
+            gpu.slices.iter().for_each(|slice| count(slice.profile.to_string(), slice.used));
+            gpu.slices.whole().into_iter().for_each(|used| count("gpu".to_owned(), used));
         }
     }
     all.into_iter().map(|((node, profile, state), n)| (node, profile, state, n))
@@ -253,10 +250,9 @@ fn fragmentation<'a>(nodes: impl Iterator<Item = &'a Node>) -> Option<f64> {
     for gpu in nodes.flat_map(|node| node.gpus.values()) {
         let held = |used: &Use, compute: u8| if matches!(used, Use::Idle) { 0 } else { u32::from(compute) };
         let all = u32::from(gpu.geometry.compute());
-        let held: u32 = match &gpu.slices {
-            Slices::Placed(slices) => slices.iter().map(|s| held(&s.used, s.profile.compute)).sum(),
-            Slices::Counted(slices) => slices.iter().map(|s| held(&s.used, s.profile.compute)).sum(),
-            Slices::MigOff { used } => held(used, gpu.geometry.compute()),
+        let held: u32 = match gpu.slices.whole() {
+            Some(used) => held(used, gpu.geometry.compute()),
+            None => gpu.slices.iter().map(|slice| held(slice.used, slice.profile.compute)).sum(),
         };
         let left = all.saturating_sub(held);
         free += left;
