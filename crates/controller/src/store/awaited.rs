@@ -82,6 +82,15 @@ impl Awaited {
         }
     }
 
+    /// An object was deleted as of this version. A later write of ours is of another one of the same name, which is
+    /// still to be seen.
+    pub(super) fn is_deleted(&mut self, source: &Source, key: &Key, version: Option<&str>) {
+        let wanted = self.versions.get(&(source.clone(), key.clone()));
+        if !wanted.is_some_and(|(wanted, _)| is_older(version, Some(wanted))) {
+            self.is_gone(source, key);
+        }
+    }
+
     pub(super) fn is_gone(&mut self, source: &Source, key: &Key) {
         self.versions.remove(&(source.clone(), key.clone()));
         if *source == Source::Pods {

@@ -267,6 +267,25 @@ fn a_write_of_ours_to_what_was_removed_before_the_round_ended_is_not_awaited() {
     assert!(store.awaited().is_empty(), "the list does not have it");
 }
 
+/// An object of a node that was made anew is removed, and made again at once: the watch tells of both, one after the
+/// other.
+#[test]
+fn the_end_of_an_object_does_not_end_the_wait_for_its_successor() {
+    let now = clock::instant();
+    let mut store = store(&[gpu_node("a1", 3)], &[]);
+    let (source, key) = (Source::Nodes, (String::new(), "a1".to_owned()));
+    store.wait_for(Subject::Version { source, key, version: "9".to_owned() }, now);
+    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 7)));
+    assert!(!store.awaited().is_empty(), "the successor is not seen yet");
+    store.take(&Source::Nodes, Change::Put(gpu_node("a1", 9)));
+    assert!(store.awaited().is_empty());
+    // One that is removed after the write is awaited no more.
+    let (source, key) = (Source::Nodes, (String::new(), "a1".to_owned()));
+    store.wait_for(Subject::Version { source, key, version: "11".to_owned() }, now);
+    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 12)));
+    assert!(store.awaited().is_empty());
+}
+
 /// What was read by itself is believed like what the watch tells, and what the
 /// watch tells later of an earlier moment is not.
 #[test]
