@@ -17,6 +17,8 @@ use crate::selector::Label;
 
 const PREFIX: &str = "nvidia.com/";
 const PRODUCT: &str = "nvidia.com/gpu.product";
+/// How the product's name ends where GPUs are shared under their own name.
+const SHARED: &str = "-SHARED";
 const OF_A_PROFILE: &str = "nvidia.com/mig-";
 
 /// Whether a label tells of the slices of one profile, so that what it will be
@@ -38,8 +40,10 @@ pub(crate) fn instead_of_single(key: &str, wanted: &str) -> Option<(String, Stri
 /// What the labels of a node that follow the layout will be after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelsAfter {
-    /// The product's name without any `-MIG-…`, as far as it is known.
+    /// The product's name without any `-MIG-…` and `-SHARED`, as far as it is known.
     product: Option<String>,
+    /// Whether the product's label says that GPUs, or slices under strategy `single`, are shared under their own name.
+    is_shared: bool,
     /// For each profile that the node can have: how many are in use, and the
     /// most that it can have.
     counts: BTreeMap<ProfileName, (u32, u32)>,
@@ -65,9 +69,14 @@ impl LabelsAfter {
         for (profile, held) in &node.allocated {
             counts.entry(*profile).or_default().0 = *held;
         }
-        let product = node.labels.get(PRODUCT).map(|p| p.split("-MIG-").next().unwrap_or(p).to_owned());
+        let labelled = node.labels.get(PRODUCT);
+        let is_shared = labelled.is_some_and(|product| product.ends_with(SHARED));
+        let product = labelled.map(|product| {
+            let name = product.strip_suffix(SHARED).unwrap_or(product);
+            name.split("-MIG-").next().unwrap_or(name).to_owned()
+        });
         let mig_off = node.gpus.values().any(|gpu| gpu.slices.is_mig_off());
-        Self { product, counts, mig_off, is_single: false }
+        Self { product, is_shared, counts, mig_off, is_single: false }
     }
 
     /// The same for who asks for `nvidia.com/gpu` of a node under strategy `single`, all of whose GPUs are cut into
@@ -76,7 +85,8 @@ impl LabelsAfter {
     pub(crate) fn predict_single(node: &Node, profile: Option<ProfileName>) -> Self {
         let mut after = Self { is_single: true, ..Self::predict(node) };
         if let Some(profile) = profile {
-            after.product = after.product.map(|product| format!("{product}-MIG-{}", in_key(profile)));
+            let shared = if after.is_shared { SHARED } else { "" };
+            after.product = after.product.map(|product| format!("{product}-MIG-{}{shared}", in_key(profile)));
         }
         after
     }
@@ -93,7 +103,13 @@ impl LabelsAfter {
         if let Some(field) = key.strip_prefix("gpu.") {
             let single_only = ["slices.", "engines.", "multiprocessors"];
             return match field {
-                "product" => Label::from(self.product.as_ref()),
+                "product" => match &self.product {
+                    // The suffix goes with the last GPU that is shared as a whole, and which one is cut is open.
+                    Some(product) if self.is_shared && !self.is_single => {
+                        Label::Either(product.clone(), format!("{product}{SHARED}"))
+                    }
+                    product => Label::from(product.as_ref()),
+                },
                 "replicas" if self.mig_off => Label::Is("0".to_owned()),
                 _ if !self.is_single && single_only.iter().any(|s| field.starts_with(s)) => Label::Absent,
                 _ => now(),

@@ -14,6 +14,8 @@ pub enum Label {
     Is(String),
     /// It is an integer between these two, both included, and it is open which.
     Between(i64, i64),
+    /// It has one of these two values, and it is open which.
+    Either(String, String),
     /// It is there, and nobody can say with which value.
     Any,
 }
@@ -44,6 +46,8 @@ pub fn matches_label(expression: &Expression, label: &Label) -> bool {
         (_, Label::Any) => true,
         (Operator::In, Label::Is(value)) => values.contains(value),
         (Operator::NotIn, Label::Is(value)) => !values.contains(value),
+        (Operator::In, Label::Either(one, other)) => values.contains(one) || values.contains(other),
+        (Operator::NotIn, Label::Either(one, other)) => !values.contains(one) || !values.contains(other),
         (Operator::In, Label::Between(low, high)) => {
             values.iter().filter_map(|v| v.parse().ok()).any(|v: i64| (*low..=*high).contains(&v))
         }
@@ -61,6 +65,10 @@ fn beyond(values: &[String], label: &Label, compare: impl Fn(i64, i64, i64) -> b
     match label {
         Label::Is(value) => value.parse().is_ok_and(|value| compare(bound, value, value)),
         Label::Between(low, high) => compare(bound, *low, *high),
+        Label::Either(one, other) => {
+            let numbers = [one, other].map(|value| value.parse().ok());
+            numbers.into_iter().flatten().any(|value| compare(bound, value, value))
+        }
         Label::Absent => false,
         Label::Any => true,
     }
@@ -110,6 +118,14 @@ mod tests {
         check(Operator::Gt, &["6"], Label::Between(2, 7), true);
         check(Operator::Gt, &["7"], Label::Between(2, 7), false);
         check(Operator::Lt, &["2"], Label::Between(2, 7), false);
+        let either = || Label::Either("a".to_owned(), "4".to_owned());
+        check(Operator::In, &["b", "4"], either(), true);
+        check(Operator::In, &["b"], either(), false);
+        check(Operator::NotIn, &["a"], either(), true);
+        check(Operator::NotIn, &["a", "4"], either(), false);
+        check(Operator::Exists, &[], either(), true);
+        check(Operator::Gt, &["3"], either(), true);
+        check(Operator::Lt, &["3"], either(), false);
         check(Operator::In, &["x"], Label::Any, true);
         check(Operator::DoesNotExist, &[], Label::Any, false);
     }
