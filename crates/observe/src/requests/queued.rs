@@ -11,6 +11,7 @@ use api::foreign::Workload;
 use api::foreign::workload::{AdmissionCheckState, PodSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
@@ -220,11 +221,12 @@ impl<'a> Queues<'a> {
     }
 
     /// Whether pods that are not there are still to come. Those of an admitted
-    /// workload are made within moments: after that nothing is kept for them.
+    /// workload are made within moments: after that nothing is kept for them, whatever clock dated it.
     fn may_be_made(&self, workload: &Workload) -> bool {
         let admitted =
             workload.status.conditions.iter().find(|c| c.type_ == "Admitted" && c.status == "True");
-        admitted.is_none_or(|admitted| admitted.last_transition_time.0 + self.made_within > self.now)
+        let age = |admitted: &Condition| self.now.duration_since(admitted.last_transition_time.0).abs();
+        admitted.is_none_or(|admitted| age(admitted) < self.made_within)
     }
 
     /// Requests of pods that nobody has made yet: they are named after the

@@ -113,6 +113,22 @@ fn a_workload_whose_slices_are_free_is_ready_and_kept_to_their_node() {
     assert_eq!(json!(answer.updates), json!([{"name": "main", "nodeSelector": {HOSTNAME: "n1.cluster"}}]));
 }
 
+/// What is written there is anybody's: no round may end for it, and no slice is kept until a moment that never comes.
+#[test]
+fn an_admission_that_is_dated_at_the_end_of_time_keeps_no_slice_and_stops_no_round() {
+    for (at, is_kept) in [("9999-12-30T21:59:59Z", false), ("-009999-01-02T02:00:00Z", false), ("", true)] {
+        let mut cluster = fleet();
+        add(&mut cluster, "Workload", workload("job", SMALL, 8));
+        let answer = one(&cluster);
+        admit(&mut cluster, &answer);
+        let workload = cluster.objects.workloads.get_mut(&answer.workload).unwrap();
+        if !at.is_empty() {
+            workload.status.conditions.last_mut().unwrap().last_transition_time.0 = at.parse().unwrap();
+        }
+        assert_eq!(cluster.round().planned.view.requests.is_empty(), !is_kept, "{at}");
+    }
+}
+
 #[test]
 fn a_workload_whose_slices_have_to_be_made_is_told_so_and_a_node_is_changed_for_it() {
     let mut cluster = fleet();
