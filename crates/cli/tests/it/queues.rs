@@ -159,3 +159,24 @@ fn a_queue_that_leads_nowhere_says_so_and_a_name_that_several_have_is_asked_for_
         "{err}"
     );
 }
+
+/// A workbench in a queue that nobody makes a pod for yet: it is not told that it has all that it wants.
+#[test]
+fn a_workbench_without_a_pod_is_said_to_have_none_and_which_queue_it_will_wait_in() {
+    let mut text = std::fs::read_to_string(fleet("waits")).expect("the fleet");
+    for (name, queue) in [("quick", None), ("queued", Some("research"))] {
+        let labels = queue.map(|queue| json!({"kueue.x-k8s.io/queue-name": queue}));
+        let lab = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"namespace": "team-a", "name": name, "labels": labels, "creationTimestamp": "2026-11-20T07:59:50Z"},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": name, "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}});
+        text.push_str(&format!("  - {lab}\n"));
+    }
+    let fleet = fleet_file("waits-in-a-queue", &text);
+    let (_, said, err) =
+        run(&format!("explain workbench team-a/queued --fleet {fleet} -f examples/policies"));
+    assert!(said.contains("it has no pod yet; its pod will wait for quota in queue research"), "{said}{err}");
+    assert!(!said.contains("no slice that it does not have"), "{said}");
+    let (_, said, err) = run(&format!("explain workbench team-a/quick --fleet {fleet} -f examples/policies"));
+    assert!(said.contains("it has no pod yet"), "{said}{err}");
+}

@@ -118,14 +118,24 @@ fn workbench(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<Reque
         facts.push(format!("it is stopped (since {since}), so it requests nothing"));
     }
     let own = owner("Notebook", key);
-    for pod in objects.pods.values().filter(|pod| is_of(&own, &owners::root(objects, pod))) {
+    let pods = || objects.pods.values().filter(|pod| is_of(&own, &owners::root(objects, pod)));
+    for pod in pods() {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
-        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+        let spec = pod.spec.as_ref();
+        if let Some(node) = spec.and_then(|spec| spec.node_name.as_deref()) {
             facts.push(format!("its pod {name} runs on {node}"));
+        } else if let Some(gate) = spec.and_then(|spec| spec.scheduling_gates.as_ref()?.first()) {
+            facts.push(format!("its pod {name} waits: scheduling gate {} is not removed yet", gate.name));
         }
     }
+    if notebook.intent() == api::foreign::notebook::Intent::Run && pods().next().is_none() {
+        let waits = notebook
+            .queue()
+            .map_or_else(String::new, |queue| format!("; its pod will wait for quota in queue {queue}"));
+        facts.push(format!("it has no pod yet{waits}"));
+    }
     let template = &notebook.spec.template.spec;
-    let pod = objects.pods.values().find(|pod| is_of(&own, &owners::root(objects, pod)));
+    let pod = pods().next();
     let spec = pod.and_then(|pod| pod.spec.as_ref()).unwrap_or(template);
     facts.extend(several(objects, spec, Some(notebook)));
     vec![own]
