@@ -8,6 +8,7 @@ mod agent_handover;
 mod agent_reboots;
 mod alerts;
 mod any_cluster;
+mod apart;
 mod bad_weather;
 mod bounds;
 mod budget;

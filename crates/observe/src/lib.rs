@@ -14,6 +14,7 @@
 //!   `policy_rules` checks, and [`menu`] checks whether the offers of hardware profiles are attainable.
 
 mod agent;
+pub mod apart;
 mod cards;
 pub mod cordon;
 pub mod facts;

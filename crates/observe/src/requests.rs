@@ -25,7 +25,7 @@ use planner::names::RequestId;
 use crate::free::free_slices;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
-use crate::{Settings, names, owners, pods, promised, volumes};
+use crate::{Settings, apart, names, owners, pods, promised, volumes};
 use queued::Queues;
 pub use queued::{POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
 
@@ -95,9 +95,12 @@ pub fn all(
             starting.insert(key.clone(), since);
             let unmade = objects.unmade.get(key);
             // In a queue it asks by its workload: its pod, when it comes, waits for quota. Nothing is begun for it
-            // that would have to be taken back then. Whose pod can never come is told so all the same.
+            // that would have to be taken back then. Whose pod can never come, or has not come for long although no
+            // workload waits for it, is told so all the same.
             let may_come = unmade.is_none() && request.refused.is_none();
-            if may_come && (notebook.queue().is_some() || in_queues.contains(&id)) {
+            let comes_soon =
+                || notebook.queue().is_some() && now.duration_since(since) < settings.blocked_after;
+            if may_come && (in_queues.contains(&id) || comes_soon()) {
                 continue;
             }
             let (namespace, name) = key;
@@ -113,6 +116,7 @@ pub fn all(
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
+    apart::mark(&mut requests, &siblings, objects, inventory);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);

@@ -118,8 +118,9 @@ pub enum Evidence {
 }
 
 /// The part of a pod's scheduling constraints that we judge: node selector,
-/// required node affinity, tolerations, where its volumes are, and the resources
-/// beside GPUs, CPU, memory and storage.
+/// required node affinity, tolerations, where its volumes are, the resources
+/// beside GPUs, CPU, memory and storage, and pods like it that it keeps apart
+/// from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Constraints {
     /// Labels that the node must have.
@@ -138,6 +139,28 @@ pub struct Constraints {
     /// as network interfaces and huge pages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub other_resources: BTreeMap<String, i64>,
+    /// Nodes that pods like it keep it off.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept_off: BTreeMap<NodeName, Apart>,
+}
+
+/// A rule by which a pod keeps apart from pods like it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Apart {
+    /// No two of them where this label of nodes has one value: required
+    /// anti-affinity.
+    AntiAffinity {
+        /// The label.
+        topology: String,
+    },
+    /// Not so many more of them with one value of this label than with another:
+    /// a topology spread constraint.
+    Spread {
+        /// The label.
+        topology: String,
+        /// How many more.
+        max_skew: u32,
+    },
 }
 
 /// A volume that only some nodes can have: a local disk, or a disk of one zone.

@@ -1,5 +1,5 @@
 //! Which nodes a request may use: node selector, required node affinity,
-//! taints, volumes, other resources, and free CPU, memory, ephemeral storage and pod slots.
+//! taints, volumes, other resources, pods that it keeps apart from, and free CPU, memory, ephemeral storage and pod slots.
 //!
 //! Labels that follow the layout are considered with the values that they will have when the request has
 //! its slices there, under strategy `mixed`: the possible layouts of a node count, not its present layout.
@@ -10,8 +10,11 @@
 //! request by itself: of several that find the same ones, those that get none are planned elsewhere in a later
 //! round. CPU, memory, ephemeral storage and pod slots are planned together.
 //!
-//! This module does not consider whether a node has a free slice, may change, or is cordoned; nor topology
-//! spread, and affinity between pods.
+//! Pods that keep apart from pods like them (anti-affinity, topology spread) are kept off the nodes where such pods are
+//! now. Of several that wait, those that find one of them in their way are planned elsewhere in a later round.
+//!
+//! This module does not consider whether a node has a free slice, may change, or is cordoned; nor rules about pods of
+//! another kind.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -19,7 +22,7 @@ use std::sync::Arc;
 
 use mig::ProfileName;
 
-use crate::demand::{Constraints, Expression, Operator, Request, Term, Volume};
+use crate::demand::{Apart, Constraints, Expression, Operator, Request, Term, Volume};
 use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::offered::Offered;
@@ -30,6 +33,9 @@ use crate::selector::{Label, matches_label};
 /// that go away by themselves.
 const OWN_WORDS: [&str; 3] =
     ["node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// The label of nodes whose value is different on each.
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Whether a request may use a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +60,11 @@ impl Eligibility {
 /// Why a request may not use a node. Prints as a clause: "the node …".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ineligible {
+    /// Pods like it keep it off. It comes first, since all else that it asks of a node is met there.
+    KeptOff {
+        /// By which rule.
+        rule: Apart,
+    },
     /// The node runs MIG strategy `single`, where slices are `nvidia.com/gpu`
     /// and a profile's own resource does not exist.
     SingleStrategy,
@@ -134,7 +145,8 @@ impl Ineligible {
         match self {
             Self::SingleForm { instead: (key, value), .. } => Some(format!("select by `{key}: {value}`")),
             Self::SingleStrategy => Some("ask for `nvidia.com/gpu`, which is a slice there".to_owned()),
-            Self::Volume { .. }
+            Self::KeptOff { .. }
+            | Self::Volume { .. }
             | Self::Lacks { .. }
             | Self::NodeSelector { .. }
             | Self::Affinity { .. }
@@ -172,6 +184,21 @@ impl fmt::Display for Ineligible {
             Self::Volume { claim, unmet } => {
                 write!(f, "cannot have the volume of claim {claim}, which is on nodes with ")?;
                 in_turn(f, unmet)
+            }
+            Self::KeptOff { rule: Apart::AntiAffinity { topology } } if topology == HOSTNAME => {
+                write!(f, "has a pod of the same kind, from which its anti-affinity keeps it apart")
+            }
+            Self::KeptOff { rule: Apart::AntiAffinity { topology } } => {
+                write!(
+                    f,
+                    "has the same {topology} as a pod of the same kind, from which its anti-affinity keeps it apart"
+                )
+            }
+            Self::KeptOff { rule: Apart::Spread { topology, max_skew } } => {
+                write!(
+                    f,
+                    "has more pods of the same kind than its topology spread constraint allows (maxSkew {max_skew} by {topology})"
+                )
             }
             Self::Lacks { resource, wanted, free } => {
                 write!(f, "has {free} of {resource} free (wanted: {wanted})")
@@ -220,7 +247,8 @@ fn first_obstacle(
     node: &Node,
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
-    let Constraints { node_selector, affinity, tolerations, volumes, other_resources } = &request.constraints;
+    let Constraints { node_selector, affinity, tolerations, volumes, other_resources, kept_off } =
+        &request.constraints;
     let is_single = after.is_single();
     if node.single_strategy && !is_single && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
@@ -269,6 +297,9 @@ fn first_obstacle(
             return Some(Ineligible::Lacks { resource: resource.clone(), wanted: *wanted, free });
         }
     }
+    if let Some(rule) = kept_off.get(name) {
+        return Some(Ineligible::KeptOff { rule: rule.clone() });
+    }
     let Room { cpu_milli, memory_bytes, storage_bytes, pods } = request.takes;
     [
         (Resource::Cpu, cpu_milli, node.room.cpu_milli),
@@ -314,6 +345,7 @@ fn in_words(label: &Label) -> Option<String> {
     match label {
         Label::Absent => None,
         Label::Is(value) => Some(value.clone()),
+        Label::Either(one, other) => Some(format!("{one} or {other}")),
         Label::Between(low, high) => Some(format!("{low} to {high}")),
         Label::Any => Some("any value".to_owned()),
     }

@@ -149,10 +149,26 @@ impl Place {
             // Of a pod, a hardware profile, a workload, an admission check, a flavor, and a local queue.
             (
                 Self::Spec,
-                "nodeName" | "nodeSelector" | "affinity" | "tolerations" | "overhead" | "priority"
-                | "priorityClassName" | "schedulingGates" | "resourceClaims" | "identifiers" | "scheduling"
-                | "queueName" | "active" | "controllerName" | "parameters" | "nodeLabels" | "topologyName"
-                | "clusterQueue" | "stopPolicy",
+                "nodeName"
+                | "nodeSelector"
+                | "affinity"
+                | "tolerations"
+                | "overhead"
+                | "priority"
+                | "priorityClassName"
+                | "schedulingGates"
+                | "resourceClaims"
+                | "identifiers"
+                | "scheduling"
+                | "queueName"
+                | "active"
+                | "controllerName"
+                | "parameters"
+                | "nodeLabels"
+                | "topologyName"
+                | "clusterQueue"
+                | "stopPolicy"
+                | "topologySpreadConstraints",
             ) => bounded,
             // What a pod takes is never cut.
             (Self::Spec, "resources") | (Self::Container, "name" | "resources" | "restartPolicy") => {

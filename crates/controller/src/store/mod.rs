@@ -183,7 +183,7 @@ impl Store {
                     return false;
                 }
                 self.heard(source, number(version.as_deref()));
-                self.awaited.is_gone(source, &key);
+                self.awaited.is_deleted(source, &key, version.as_deref());
                 self.remove(source, &key)
             }
             Change::End => self.end(source),
@@ -300,8 +300,8 @@ impl Store {
         if let Some(spec) = pod.spec.as_mut() {
             self.costs.add(&key.0, before, spec);
         }
-        if let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.is_none()) {
-            self.name_labels(|| shared_labels::of_pod(spec));
+        if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()) {
+            self.name_labels(|| shared_labels::of_pod(&pod));
         }
         let before = self.objects.pods.insert(key.clone(), Arc::new(pod));
         let after = &self.objects.pods[&key];

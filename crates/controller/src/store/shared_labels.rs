@@ -116,7 +116,7 @@ impl Store {
         if shared_labels.has_too_many() {
             let objects = &self.objects;
             let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
-            let pods = objects.pods.values().filter(waits).filter_map(|pod| pod.spec.as_ref()).map(of_pod);
+            let pods = objects.pods.values().filter(waits).map(|pod| of_pod(pod));
             let policies = objects.policies.values().map(|policy| of_selector(&policy.spec.node_selector));
             let workbenches = objects.notebooks.values().map(of_notebook);
             let profiles = objects.hardware_profiles.values().map(of_profile);
@@ -160,7 +160,14 @@ pub(super) fn of_selector(selector: &Selector) -> BTreeSet<String> {
 }
 
 /// The keys that a pod names.
-pub(super) fn of_pod(spec: &PodSpec) -> BTreeSet<String> {
+pub(super) fn of_pod(pod: &Pod) -> BTreeSet<String> {
+    let mut keys = pod.spec.as_ref().map(of_spec).unwrap_or_default();
+    keys.extend(observe::apart::rules(pod).iter().map(|rule| rule.topology().to_owned()));
+    keys
+}
+
+/// The keys that what is said of a pod to be names.
+fn of_spec(spec: &PodSpec) -> BTreeSet<String> {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required =
         affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
@@ -176,7 +183,7 @@ pub(super) fn of_terms(terms: &[NodeSelectorTerm]) -> BTreeSet<String> {
 
 /// The keys that a workbench names.
 pub(super) fn of_notebook(notebook: &Notebook) -> BTreeSet<String> {
-    of_pod(&notebook.spec.template.spec)
+    of_spec(&notebook.spec.template.spec)
 }
 
 /// The keys that a hardware profile names.

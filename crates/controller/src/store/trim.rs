@@ -468,6 +468,7 @@ pub fn only_takes_room(pod: &Pod) -> bool {
 #[must_use]
 pub fn pod(full: Pod) -> Pod {
     let plain = only_takes_room(&full);
+    let apart = observe::apart::noted(&observe::apart::rules(&full));
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
@@ -482,8 +483,9 @@ pub fn pod(full: Pod) -> Pod {
         let status = status.map(|status| PodStatus { phase: status.phase, ..PodStatus::default() });
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
-    if let Some(noted) = noted {
-        meta.annotations.get_or_insert_default().extend([noted]);
+    let notes: Vec<_> = noted.into_iter().chain(apart).collect();
+    if !notes.is_empty() {
+        meta.annotations.get_or_insert_default().extend(notes);
     }
     let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, was_cut) });
     let status = status.map(|status| PodStatus {

@@ -1,7 +1,7 @@
 //! Exactly the fields that are read are kept: for each kind there is one object that has all of them, and
 //! additional fields at each place.
 
-use controller::store::bounds::{MOST_CONTAINERS, MOST_OTHER_RESOURCES, MOST_RESOURCES};
+use controller::store::bounds::{Bounded, MOST_CONTAINERS, MOST_OTHER_RESOURCES, MOST_RESOURCES};
 use controller::store::{Change, Foreign, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -143,6 +143,28 @@ fn of_a_pod_that_waits_what_it_asks_for_and_where_it_may_go_is_kept() {
         .unwrap()
         .push(json!({"type": "Initialized", "status": "True"}));
     check(&full, trim::pod, waiting());
+}
+
+/// Its labels are not kept, and by which of them it keeps apart from its siblings is.
+#[test]
+fn the_rules_by_which_a_pod_keeps_apart_are_noted_wherever_it_is() {
+    let term = json!({"labelSelector": {"matchLabels": {"app": "x", "team": "y"}}, "topologyKey": "zone"});
+    let mut full = waiting();
+    full["metadata"]["labels"]["team"] = json!("y");
+    full["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        json!([term]);
+    full["spec"]["topologySpreadConstraints"] = json!([{"labelSelector": term["labelSelector"],
+        "topologyKey": "host", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]);
+    let rules = |pod: &Pod| observe::apart::rules(pod);
+    let full_rules = rules(&read(&full));
+    assert_eq!(full_rules.len(), 2);
+    // As it is read from the API server, and as it is kept.
+    let Bounded(bounded): Bounded<Pod> = read(&full);
+    assert_eq!(rules(&trim::pod(bounded)), full_rules);
+    full["spec"]["nodeName"] = json!("a1");
+    let kept = trim::pod(read(&full));
+    assert_eq!(rules(&kept), full_rules);
+    assert!(kept.metadata.labels.unwrap().get("team").is_none());
 }
 
 #[test]

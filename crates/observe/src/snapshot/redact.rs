@@ -13,7 +13,7 @@ use api::foreign::{
 };
 use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
 use api::{GpuNode, GpuPartitionPolicy};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Affinity, ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::placed::waited_for;
@@ -21,6 +21,7 @@ use super::pseudonyms::{Pseudonyms, numbered};
 use super::selected::{named_by_policies, selected_by};
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
+use crate::apart;
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects, UnservedQuota};
 use crate::owners;
@@ -82,7 +83,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
     let volumes = waited_for(objects);
     let names = pseudonyms(objects, &volumes, keep);
     let labels = keep.labels.iter().cloned().chain(selected_by(objects)).collect();
-    let by = Redactor { names: &names, labels, volumes: &volumes };
+    let by = Redactor { names: &names, labels, volumes: &volumes, rules: apart::numbered(objects) };
     let of = |key: &Key| (names.namespace(&key.0), names.thing(&key.0, &key.1));
     let Objects {
         nodes,
@@ -329,6 +330,8 @@ struct Redactor<'a> {
     labels: BTreeSet<String>,
     /// The volumes that tell where somebody may go.
     volumes: &'a Volumes,
+    /// A number for each rule by which pods keep apart.
+    rules: BTreeMap<String, usize>,
 }
 
 impl Redactor<'_> {
@@ -401,8 +404,10 @@ impl Redactor<'_> {
         metadata.labels = Some(labels).filter(|labels| !labels.is_empty());
         if let Some(spec) = &pod.spec {
             let claims = volumes::claims(spec, pod.metadata.annotations.as_ref(), Some(&name));
-            let noted = volumes::noted(&self.claims(&namespace, claims));
-            metadata.annotations = noted.map(|noted| BTreeMap::from([noted]));
+            let claims = volumes::noted(&self.claims(&namespace, claims));
+            let rules = apart::rules(pod).into_iter().map(|rule| rule.renamed(&self.rules)).collect();
+            let noted: BTreeMap<_, _> = claims.into_iter().chain(apart::noted(&rules)).collect();
+            metadata.annotations = (!noted.is_empty()).then_some(noted);
         }
         let mut status = pod.status.clone();
         for condition in status.iter_mut().filter_map(|status| status.conditions.as_mut()).flatten() {
@@ -427,6 +432,10 @@ impl Redactor<'_> {
         let mut spec = spec.clone();
         // A workload has its claims here; what else of volumes is read is noted on the object.
         spec.volumes = volumes::only_claims(self.claims(namespace, volumes::claims(&spec, None, None)));
+        // Selectors of other pods are made of names; what is read of them is noted, too.
+        spec.topology_spread_constraints = None;
+        spec.affinity =
+            spec.affinity.map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() });
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         for (number, container) in containers.enumerate() {
             container.name = match container.name == of {

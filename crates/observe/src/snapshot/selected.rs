@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::placed::waited_for;
+use crate::apart;
 use crate::names::NAMESPACE_NAME;
 use crate::objects::Objects;
 
@@ -41,6 +42,9 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
         for term in required.iter().flat_map(|selector| &selector.node_selector_terms) {
             keys.extend(term.match_expressions.iter().flatten().map(|expression| expression.key.clone()));
         }
+    }
+    for pod in objects.pods.values() {
+        keys.extend(apart::rules(pod).iter().map(|rule| rule.topology().to_owned()));
     }
     keys.extend(waited_for(objects).labels().cloned());
     for flavor in objects.resource_flavors.values() {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod agents;
+mod apart;
 mod fleet;
 mod foreign_hands;
 mod idle;

@@ -51,7 +51,7 @@ fn node(name: &str, pool: &str, entry: &str, slices: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "annotations": {"example.com/bought-by": "quagga-hardware"}, "labels": {
-            "slicewright.io/pool": pool, "example.com/zone": "z1", "example.com/cost-center": "quagga",
+            "slicewright.io/pool": pool, "example.com/zone": "z1", "example.com/rack": name, "example.com/cost-center": "quagga",
             "nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
             "nvidia.com/gpu.count": "2", "nvidia.com/mig.capable": "true", "nvidia.com/mig.strategy": "mixed",
             "nvidia.com/mig.config": entry, "nvidia.com/mig.config.state": "success",
@@ -81,6 +81,9 @@ fn pod(namespace: &str, name: &str, owner: Option<(&str, &str)>, profile: &str, 
         labels["notebook-name"] = json!(name);
     }
     let resource = format!("nvidia.com/mig-{profile}");
+    // Some keep apart from their siblings, by a label that nobody else selects by.
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"team": "quagga"}}, "topologyKey": "example.com/rack"}]}});
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -90,6 +93,7 @@ fn pod(namespace: &str, name: &str, owner: Option<(&str, &str)>, profile: &str, 
         },
         "spec": {
             "nodeName": at,
+            "affinity": if name.len() > 4 { apart } else { Value::Null },
             "containers": [{"name": name, "resources": {"limits": {"cpu": "1", resource: "1"}}}],
         },
         "status": if at.is_some() { json!({"phase": "Running"}) } else { json!({

@@ -99,6 +99,14 @@ fn a_workbench_in_a_queue_asks_by_its_workload_also_while_it_has_no_pod() {
         seen.requests.len()
     };
     assert_eq!(requests(&objects), 0);
+    // Kueue is not there, or nobody makes the pod: a workbench without pod and workload is not forgotten.
+    objects.starting_since.insert(key.clone(), now() - jiff::SignedDuration::from_secs(119));
+    assert_eq!(requests(&objects), 0);
+    objects.starting_since.insert(key.clone(), now() - jiff::SignedDuration::from_secs(120));
+    assert_eq!(requests(&objects), 1);
+    observe::manifest::read(&mut objects, "t.yaml", &workload("False").to_string(), &mut Vec::new());
+    assert_eq!(requests(&objects), 0, "its workload waits for quota");
+    objects.starting_since.clear();
     objects.unmade.insert(key.clone(), "exceeded quota: none".to_owned());
     assert_eq!(requests(&objects), 1);
 }

@@ -26,6 +26,11 @@ pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
             Ineligible::NodeSelector { .. } | Ineligible::Affinity { .. } | Ineligible::Taint { .. } => {
                 format!("change its node selector, affinity or tolerations: the first node {reason}")
             }
+            Ineligible::KeptOff { .. } => {
+                format!(
+                    "add nodes with such slices, or relax its anti-affinity or topology spread: the first node {reason}"
+                )
+            }
             Ineligible::Volume { .. } => {
                 format!("use a volume that nodes with such slices can have: the first node {reason}")
             }

@@ -1,6 +1,7 @@
 //! Policies with a static layout, and nodes with whole GPUs.
 
 use super::{GpuBuilder, NodeBuilder, PolicyBuilder, RequestBuilder, pod, profile};
+use crate::demand::Apart;
 use crate::inventory::{Slices, Use};
 use crate::names::GpuIndex;
 use crate::policy::{Bounds, LayoutPolicy, StaticCut, StaticRule};
@@ -15,6 +16,13 @@ impl GpuBuilder {
 }
 
 impl RequestBuilder {
+    /// Pods like it keep it off a node.
+    #[must_use]
+    pub fn kept_off(mut self, node: &str, rule: Apart) -> Self {
+        self.0.constraints.kept_off.insert(node.into(), rule);
+        self
+    }
+
     /// A node that is not planned for has as many GPUs free as it asks for.
     #[must_use]
     pub fn finds(mut self, node: &str) -> Self {

@@ -1,6 +1,6 @@
 //! Which nodes a request may use.
 
-use planner::demand::Operator;
+use planner::demand::{Apart, Operator};
 use planner::eligible::{Eligibility, Judge, judge};
 use planner::predicted_labels::LabelsAfter;
 use planner::testing::{NodeBuilder, RequestBuilder, a30, a100, a100_40, fleet, node, request};
@@ -228,6 +228,28 @@ fn the_single_form_of_a_label_gets_advice() {
     );
 }
 
+/// GPUs that are shared as wholes under their own name carry it in the product's name; slices of them do not.
+#[test]
+fn a_product_that_is_shared_now_may_be_selected_as_it_will_be() {
+    let shared = || labelled().label("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-SHARED");
+    let product = "nvidia.com/mig-1g.10gb.product";
+    may(shared(), small().selects(product, "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"));
+    may_not(
+        shared(),
+        small().selects(product, "NVIDIA-A100-SXM4-80GB-SHARED-MIG-1g.10gb"),
+        "has label nvidia.com/mig-1g.10gb.product=NVIDIA-A100-SXM4-80GB-MIG-1g.10gb \
+         (wanted: NVIDIA-A100-SXM4-80GB-SHARED-MIG-1g.10gb)",
+    );
+    // Once the last GPU is cut, it is shared no more.
+    may(shared(), small().selects("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB"));
+    may(shared(), small().selects("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-SHARED"));
+    may_not(
+        shared(),
+        small().selects("nvidia.com/gpu.product", "NVIDIA-L4"),
+        "has label nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB or NVIDIA-A100-SXM4-80GB-SHARED (wanted: NVIDIA-L4)",
+    );
+}
+
 #[test]
 fn requests_that_ask_alike_are_judged_once() {
     let inventory = fleet()
@@ -312,6 +334,13 @@ fn request_of(text: &str) -> RequestBuilder {
                 };
                 let values: Vec<&str> = values.iter().flat_map(|list| list.split(',')).collect();
                 request.or_affinity(key, operator, &values)
+            }
+            ["apart", topology] => {
+                request.kept_off("ridge", Apart::AntiAffinity { topology: (*topology).to_owned() })
+            }
+            ["spread", topology, max_skew] => {
+                let max_skew = max_skew.parse().expect("a number");
+                request.kept_off("ridge", Apart::Spread { topology: (*topology).to_owned(), max_skew })
             }
             ["on", name] => request.or_on_node(name),
             ["tolerates", key] => request.tolerates(key),

@@ -1,0 +1,304 @@
+//! Pods that keep apart from pods like them: replicas of a server of which no two may be on one node, or which are
+//! spread over zones. The scheduler puts none of them beside another, whatever slices are free there; so no slice is
+//! planned there either.
+//!
+//! Two kinds of rules are read: required anti-affinity, and topology spread constraints with `DoNotSchedule`, each where
+//! the pod itself is among those that the rule is about. That is what the replicas of a Deployment, a StatefulSet or a
+//! model server say. Pods that say the same are alike: a digest of the rule is noted on each, so that nobody has to keep
+//! the labels of all pods. Rules about other pods are not read, and a node is only ruled out where the scheduler would
+//! rule it out: of the pods and the nodes that the scheduler counts, some are not known here, and all of them could only
+//! rule out more.
+//!
+//! Source: Kubernetes' documentation of affinity and anti-affinity between pods, and of topology spread constraints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, TopologySpreadConstraint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use planner::demand::{Apart, Expression, Operator, Request};
+use planner::eligible::{Eligibility, Ineligible, Judge};
+use planner::inventory::Inventory;
+use planner::names::{NodeName, RequestId};
+use planner::selector;
+
+use crate::names::HOSTNAME;
+use crate::objects::Objects;
+use crate::pods::{self, Life};
+
+/// The annotation in which the rules of a pod stand where its labels are not kept. Whoever keeps objects writes it in
+/// the place of what stood there.
+pub const NOTE: &str = "slicewright.io/keeps-apart";
+
+/// How many rules of one pod are read. Pods have one or two.
+const MOST_RULES: usize = 4;
+
+/// How long one rule may be where it is noted: a digest, a number, and the key of a label.
+const LONGEST_RULE: usize = 400;
+
+/// One rule, by which a pod keeps apart from pods that have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rule {
+    /// A digest of all that the rule says.
+    digest: String,
+    /// How many more of them one part of the cluster may have than the one with the fewest. Without it, each may have
+    /// one: this is anti-affinity.
+    max_skew: Option<u32>,
+    /// The label of nodes that makes them parts of the cluster, such as a zone.
+    topology: String,
+}
+
+impl Rule {
+    fn new<T: serde::Serialize>(topology: &str, max_skew: Option<u32>, says: &T) -> Option<Self> {
+        // The two signs stand between rules, and between what a rule says.
+        let is_readable = !topology.is_empty() && topology.len() < 320 && !topology.contains([',', ' ']);
+        let said = serde_json::to_vec(&(topology, max_skew, says)).ok()?;
+        is_readable.then(|| Self {
+            digest: planner::plan::digest(&said),
+            max_skew,
+            topology: topology.to_owned(),
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.len() > LONGEST_RULE {
+            return None;
+        }
+        let mut parts = text.splitn(3, ' ');
+        let (digest, max_skew, topology) = (parts.next()?, parts.next()?, parts.next()?);
+        let max_skew = if max_skew == "-" { None } else { Some(max_skew.parse().ok()?) };
+        Some(Self { digest: digest.to_owned(), max_skew, topology: topology.to_owned() })
+    }
+
+    fn noted(&self) -> String {
+        let max_skew = self.max_skew.map_or_else(|| "-".to_owned(), |skew| skew.to_string());
+        format!("{} {max_skew} {}", self.digest, self.topology)
+    }
+
+    /// The label of nodes that it is about.
+    #[must_use]
+    pub fn topology(&self) -> &str {
+        &self.topology
+    }
+
+    /// The rule under another name, which tells nothing of what it says.
+    pub(crate) fn renamed(self, numbers: &BTreeMap<String, usize>) -> Self {
+        let number = numbers.get(&self.digest).copied().unwrap_or_default();
+        Self { digest: format!("rule-{number}"), ..self }
+    }
+}
+
+/// By which rules a pod keeps apart from pods like it.
+#[must_use]
+pub fn rules(pod: &Pod) -> BTreeSet<Rule> {
+    let noted = pod.metadata.annotations.as_ref().and_then(|all| all.get(NOTE));
+    let noted = noted.into_iter().flat_map(|text| text.split(',')).filter_map(Rule::parse);
+    let spec = pod.spec.as_ref();
+    let anti = spec
+        .and_then(|spec| spec.affinity.as_ref()?.pod_anti_affinity.as_ref())
+        .and_then(|anti| anti.required_during_scheduling_ignored_during_execution.as_ref());
+    let anti = anti.into_iter().flatten().filter_map(|term| of_term(pod, term));
+    let spread = spec.and_then(|spec| spec.topology_spread_constraints.as_ref());
+    let spread = spread.into_iter().flatten().filter_map(|constraint| of_spread(pod, constraint));
+    noted.chain(anti).chain(spread).take(MOST_RULES).collect()
+}
+
+/// A number for every rule that some pod has.
+pub(crate) fn numbered(objects: &Objects) -> BTreeMap<String, usize> {
+    let all = objects.pods.values().flat_map(|pod| rules(pod)).map(|rule| rule.digest);
+    let all: BTreeSet<String> = all.collect();
+    all.into_iter().zip(1..).collect()
+}
+
+/// The rules as an annotation; none where there are none.
+#[must_use]
+pub fn noted(rules: &BTreeSet<Rule>) -> Option<(String, String)> {
+    let text: Vec<String> = rules.iter().map(Rule::noted).collect();
+    (!text.is_empty()).then(|| (NOTE.to_owned(), text.join(",")))
+}
+
+fn of_term(pod: &Pod, term: &PodAffinityTerm) -> Option<Rule> {
+    let PodAffinityTerm {
+        label_selector,
+        match_label_keys,
+        mismatch_label_keys,
+        namespace_selector,
+        namespaces,
+        topology_key,
+    } = term;
+    let own = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let named = namespaces.iter().flatten();
+    let is_of_all = |selector: &LabelSelector| *selector == LabelSelector::default();
+    let is_about_own = match namespace_selector {
+        None if named.clone().next().is_none() => true,
+        selector => named.clone().any(|name| name == own) || selector.as_ref().is_some_and(is_of_all),
+    };
+    let is_about_others = mismatch_label_keys.iter().flatten().next().is_some();
+    let is_about_itself = is_about_own && !is_about_others && matches(pod, label_selector.as_ref());
+    let values = values_of(pod, match_label_keys.as_deref().unwrap_or_default());
+    is_about_itself.then(|| Rule::new(topology_key, None, &(label_selector, values)))?
+}
+
+fn of_spread(pod: &Pod, constraint: &TopologySpreadConstraint) -> Option<Rule> {
+    let TopologySpreadConstraint {
+        label_selector,
+        match_label_keys,
+        max_skew,
+        node_taints_policy,
+        topology_key,
+        when_unsatisfiable,
+        ..
+    } = constraint;
+    // Pods on cordoned and tainted nodes are then not counted, and here they would be.
+    let leaves_out_nodes = node_taints_policy.as_deref() == Some("Honor") && topology_key != HOSTNAME;
+    let is_a_rule = when_unsatisfiable == "DoNotSchedule" && !leaves_out_nodes;
+    let is_about_itself = is_a_rule && matches(pod, label_selector.as_ref());
+    let values = values_of(pod, match_label_keys.as_deref().unwrap_or_default());
+    let max_skew = u32::try_from(*max_skew).ok().filter(|skew| *skew > 0)?;
+    is_about_itself.then(|| Rule::new(topology_key, Some(max_skew), &(label_selector, values)))?
+}
+
+/// Labels of a pod whose values belong to a selector.
+fn values_of<'a>(pod: &'a Pod, keys: &'a [String]) -> BTreeMap<&'a String, &'a String> {
+    let labels = pod.metadata.labels.as_ref();
+    keys.iter().filter_map(|key| Some((key, labels?.get(key)?))).collect()
+}
+
+/// Whether a selector of pods matches a pod. None at all matches nothing, an empty one everything.
+fn matches(pod: &Pod, selector: Option<&LabelSelector>) -> bool {
+    let Some(LabelSelector { match_expressions, match_labels }) = selector else { return false };
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    let expression = |operator: &str| match operator {
+        "In" => Some(Operator::In),
+        "NotIn" => Some(Operator::NotIn),
+        "Exists" => Some(Operator::Exists),
+        "DoesNotExist" => Some(Operator::DoesNotExist),
+        _ => None,
+    };
+    let holds = |key: &String, operator: &str, values: Vec<String>| {
+        expression(operator).is_some_and(|operator| {
+            selector::matches(&[Expression { key: key.clone(), operator, values }], labels)
+        })
+    };
+    match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
+        && match_expressions
+            .iter()
+            .flatten()
+            .all(|e| holds(&e.key, &e.operator, e.values.clone().unwrap_or_default()))
+}
+
+/// Pods that have a node, of one namespace and with one rule: how many each node has.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnNode {
+    all: u32,
+    /// Those that are not being deleted, which alone count where pods are spread.
+    staying: u32,
+}
+
+/// Notes on each request the nodes that pods like its own keep it off.
+pub(crate) fn mark(
+    requests: &mut [Request],
+    pods: &BTreeMap<RequestId, &Pod>,
+    objects: &Objects,
+    inventory: &Inventory,
+) {
+    let of_request = |request: &Request| pods.get(&request.id).map(|pod| rules(pod)).unwrap_or_default();
+    let asked: Vec<BTreeSet<Rule>> = requests.iter().map(of_request).collect();
+    let wanted: BTreeSet<(&str, Rule)> = (requests.iter().zip(&asked))
+        .flat_map(|(request, rules)| rules.iter().map(|rule| (request.id.namespace.as_str(), rule.clone())))
+        .collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let placed = placed(objects, &wanted);
+    let mut judge = Judge::new(inventory);
+    let none = BTreeMap::new();
+    let mut kept_off = Vec::new();
+    for (request, rules) in requests.iter().zip(&asked) {
+        let mut nodes = BTreeMap::new();
+        for rule in rules {
+            let here = placed.get(&(request.id.namespace.as_str(), rule.clone())).unwrap_or(&none);
+            let full = match rule.max_skew {
+                None => taken(inventory, rule, here),
+                Some(max_skew) => uneven(inventory, rule, here, max_skew, &judge.nodes_for(request)),
+            };
+            nodes.extend(full.into_iter().map(|node| (node, why(rule))));
+        }
+        kept_off.push(nodes);
+    }
+    for (request, nodes) in requests.iter_mut().zip(kept_off) {
+        request.constraints.kept_off = nodes;
+    }
+}
+
+/// How many pods each node has, by namespace and rule.
+fn placed<'a>(
+    objects: &'a Objects,
+    wanted: &BTreeSet<(&str, Rule)>,
+) -> BTreeMap<(&'a str, Rule), BTreeMap<NodeName, OnNode>> {
+    let mut placed: BTreeMap<(&'a str, Rule), BTreeMap<NodeName, OnNode>> = BTreeMap::new();
+    for ((namespace, _), pod) in &objects.pods {
+        let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) else { continue };
+        if pods::life(pod) != Life::Bound {
+            continue;
+        }
+        for rule in rules(pod) {
+            let key = (namespace.as_str(), rule);
+            if !wanted.contains(&key) {
+                continue;
+            }
+            let on = placed.entry(key).or_default().entry(NodeName(node.clone())).or_default();
+            on.all += 1;
+            on.staying += u32::from(pod.metadata.deletion_timestamp.is_none());
+        }
+    }
+    placed
+}
+
+/// The part of the cluster to which each node belongs, of those that belong to one.
+fn parts<'a>(inventory: &'a Inventory, rule: &'a Rule) -> impl Iterator<Item = (&'a NodeName, &'a String)> {
+    inventory.nodes.iter().filter_map(|(name, node)| Some((name, node.labels.get(&rule.topology)?)))
+}
+
+/// Nodes whose part of the cluster has one already.
+fn taken(inventory: &Inventory, rule: &Rule, here: &BTreeMap<NodeName, OnNode>) -> Vec<NodeName> {
+    let has = |node: &NodeName| here.get(node).is_some_and(|on| on.all > 0);
+    let full: BTreeSet<&String> =
+        parts(inventory, rule).filter(|(node, _)| has(node)).map(|(_, part)| part).collect();
+    parts(inventory, rule).filter(|(_, part)| full.contains(part)).map(|(node, _)| node.clone()).collect()
+}
+
+/// Nodes whose part of the cluster would have too many more than the one with the fewest. Those nodes count that the
+/// pod may use by its selectors and tolerations.
+fn uneven(
+    inventory: &Inventory,
+    rule: &Rule,
+    here: &BTreeMap<NodeName, OnNode>,
+    max_skew: u32,
+    may_use: &[Eligibility],
+) -> Vec<NodeName> {
+    let counts = |eligibility: &Eligibility| {
+        let reason = match eligibility {
+            Eligibility::Yes => return true,
+            Eligibility::No { reason } => reason,
+        };
+        matches!(reason, Ineligible::Volume { .. } | Ineligible::Lacks { .. } | Ineligible::NoRoom { .. })
+    };
+    let counted: BTreeSet<&NodeName> =
+        inventory.nodes.keys().zip(may_use).filter(|(_, may)| counts(may)).map(|(node, _)| node).collect();
+    let mut each: BTreeMap<&String, u32> = BTreeMap::new();
+    for (node, part) in parts(inventory, rule).filter(|(node, _)| counted.contains(node)) {
+        *each.entry(part).or_default() += here.get(node).map_or(0, |on| on.staying);
+    }
+    let Some(fewest) = each.values().min().copied() else { return Vec::new() };
+    let is_full = |part: &String| each.get(part).is_some_and(|n| n + 1 - fewest > max_skew);
+    parts(inventory, rule).filter(|(_, part)| is_full(part)).map(|(node, _)| node.clone()).collect()
+}
+
+fn why(rule: &Rule) -> Apart {
+    let topology = rule.topology.clone();
+    match rule.max_skew {
+        None => Apart::AntiAffinity { topology },
+        Some(max_skew) => Apart::Spread { topology, max_skew },
+    }
+}
