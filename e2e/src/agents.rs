@@ -98,6 +98,18 @@ impl Scene {
     /// # Errors
     /// When the API server refuses.
     pub async fn agent_kubeconfig(&self, node: &str) -> anyhow::Result<(Kubeconfig, Pod)> {
+        // Where older data were put back, the garbage collector may not know the owner of the pod yet, and removes it.
+        wait::asking("the agent has a pod, and a token of it", wait::PATIENCE, async || {
+            match self.agent_pod_and_token(node).await {
+                Ok(found) => Ok(Ok(found)),
+                Err(error) if is_not_found(&error) => Ok(Err(format!("{error:#}"))),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    async fn agent_pod_and_token(&self, node: &str) -> anyhow::Result<(Kubeconfig, Pod)> {
         let pod = agent_pod(&self.client(), node).await?;
         let bound = BoundObjectReference {
             api_version: Some("v1".to_owned()),
@@ -226,6 +238,10 @@ async fn agent_pod(client: &Client, node: &str) -> anyhow::Result<Pod> {
     objects::apply(client, &object).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), AGENT_NAMESPACE);
     Ok(pods.get(&name).await?)
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
 async fn kubeconfig(
