@@ -40,13 +40,10 @@ fn replicas_that_must_not_share_a_node_get_a_slice_on_each_and_one_too_many_is_t
     scenario(async |scene| {
         let eight_gpus =
             |name: &str| NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-7g.80gb");
-        scene.nodes_are(["n1", "n2", "n3"].map(eight_gpus)).await?;
-        for node in ["n1", "n2", "n3"] {
-            let name = format!("holds-{node}");
-            let holds = pod(&name, &mig("7g.80gb"), 1);
-            scene.apply(holds.with("/spec/nodeSelector", json!({"kubernetes.io/hostname": node}))).await?;
-            scene.runs(&name).await?;
-        }
+        scene.nodes_are(["n1", "n2", "n3", "n4"].map(eight_gpus)).await?;
+        let holds = pod("holds-n4", &mig("7g.80gb"), 8);
+        scene.apply(holds.with("/spec/nodeSelector", json!({"kubernetes.io/hostname": "n4"}))).await?;
+        scene.runs("holds-n4").await?;
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
         scene.apply(server(3)).await?;

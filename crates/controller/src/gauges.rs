@@ -366,6 +366,7 @@ mod tests {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
+            keeps_apart: Vec::new(),
             refused: None,
         }
     }

@@ -195,20 +195,20 @@ struct OnNode {
     staying: u32,
 }
 
-/// Notes on each request the nodes that pods like its own keep it off.
+/// Notes on each request the nodes that pods like its own keep it off, and says by which rules each keeps apart.
 pub(crate) fn mark(
     requests: &mut [Request],
     pods: &BTreeMap<RequestId, &Pod>,
     objects: &Objects,
     inventory: &Inventory,
-) {
+) -> Vec<BTreeSet<Rule>> {
     let of_request = |request: &Request| pods.get(&request.id).map(|pod| rules(pod)).unwrap_or_default();
     let asked: Vec<BTreeSet<Rule>> = requests.iter().map(of_request).collect();
     let wanted: BTreeSet<(&str, Rule)> = (requests.iter().zip(&asked))
         .flat_map(|(request, rules)| rules.iter().map(|rule| (request.id.namespace.as_str(), rule.clone())))
         .collect();
     if wanted.is_empty() {
-        return;
+        return asked;
     }
     let placed = placed(objects, &wanted);
     let mut judge = Judge::new(inventory);
@@ -226,8 +226,38 @@ pub(crate) fn mark(
         }
         kept_off.push(nodes);
     }
-    for (request, nodes) in requests.iter_mut().zip(kept_off) {
+    for ((request, nodes), rules) in requests.iter_mut().zip(kept_off).zip(&asked) {
         request.constraints.kept_off = nodes;
+        let alone = rules.iter().filter(|rule| rule.max_skew.is_none());
+        request.keeps_apart = alone.map(|rule| rule.digest.clone()).collect();
+    }
+    asked
+}
+
+/// What was promised to one of several that wait and keep apart keeps the others off, as if it were there already. Of two
+/// promises that cannot both be kept, the first by name is.
+pub(crate) fn keep_promises(requests: &mut [Request], asked: &[BTreeSet<Rule>], inventory: &Inventory) {
+    let mut promised: BTreeMap<(String, &Rule), BTreeMap<&String, RequestId>> = BTreeMap::new();
+    for (request, rules) in requests.iter().zip(asked) {
+        let Some(node) = request.promised.as_ref().and_then(|name| inventory.nodes.get(name)) else {
+            continue;
+        };
+        for rule in rules.iter().filter(|rule| rule.max_skew.is_none()) {
+            let Some(part) = node.labels.get(&rule.topology) else { continue };
+            let of_rule = promised.entry((request.id.namespace.clone(), rule)).or_default();
+            of_rule.entry(part).or_insert_with(|| request.id.clone());
+        }
+    }
+    if promised.is_empty() {
+        return;
+    }
+    for (request, rules) in requests.iter_mut().zip(asked) {
+        for rule in rules {
+            let Some(of_rule) = promised.get(&(request.id.namespace.clone(), rule)) else { continue };
+            let of_another = |part: &String| of_rule.get(part).is_some_and(|id| *id != request.id);
+            let full = parts(inventory, rule).filter(|(_, part)| of_another(part));
+            request.constraints.kept_off.extend(full.map(|(node, _)| (node.clone(), why(rule))));
+        }
     }
 }
 

@@ -116,12 +116,13 @@ pub fn all(
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
-    apart::mark(&mut requests, &siblings, objects, inventory);
+    let apart = apart::mark(&mut requests, &siblings, objects, inventory);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
     let is_placed = |id: &RequestId| siblings.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
     promised::mark(&mut requests, is_placed, inventory, &objects.gpu_nodes);
+    apart::keep_promises(&mut requests, &apart, inventory);
     Demand { requests, starting, queued }
 }
 
@@ -300,6 +301,7 @@ impl<'a> Asked<'a> {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
+            keeps_apart: Vec::new(),
             refused: self.refused.clone().or(misspelt).or(too_long),
             id,
         })

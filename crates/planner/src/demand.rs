@@ -57,6 +57,9 @@ pub struct Request {
     /// as many GPUs free as it asks for: no MIG is switched off for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finds: Option<NodeName>,
+    /// Names of rules by which no two of those that have them may share a node, in one namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeps_apart: Vec<String>,
 }
 
 impl Request {

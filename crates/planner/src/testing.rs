@@ -369,6 +369,7 @@ pub fn request(name: &str) -> RequestBuilder {
         refused: None,
         promised: None,
         finds: None,
+        keeps_apart: Vec::new(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The answer to each request for slices: the report's result and the state of
 //! the node that will serve the request, in one sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planner::names::{GpuId, NodeName, RequestId};
 use planner::report::{Offered, Outcome, RequestReport};
@@ -87,6 +87,7 @@ pub(crate) fn answer(
     input: &Input<'_>,
     planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
+    behind: &BTreeSet<RequestId>,
 ) -> Answer {
     let node = match &request.outcome {
         Outcome::ServedByPlan { node, .. } | Outcome::ServedNow { node, .. } => Some(node),
@@ -98,8 +99,12 @@ pub(crate) fn answer(
         .unwrap_or_default();
     let outlook = advance.map(|advance| &advance.outlook);
     let is_late = matches!(outlook, Some(Outlook::Working { until, .. }) if *until <= input.now);
+    let is_behind = behind.contains(&request.id);
     let on_its_way = node.is_some() && !progress.phase.can_return();
     let text = match &request.outcome {
+        Outcome::ServedByPlan { node, .. } | Outcome::ServedNow { node, .. } if is_behind => format!(
+            "planned: another node than {node}, which a pod of the same kind gets first, and its anti-affinity keeps it apart"
+        ),
         // Its node is past the point of return: for the planner the slice is there.
         Outcome::ServedNow { node, gpus } if on_its_way => {
             let by_plan = Outcome::ServedByPlan { node: node.clone(), gpus: gpus.clone() };
@@ -115,6 +120,7 @@ pub(crate) fn answer(
     let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
     let (kind, topic) = match (&request.outcome, outlook) {
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
+        _ if is_behind => (Kind::Coming, "Planned"),
         (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
         (
             _,

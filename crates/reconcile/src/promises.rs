@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use planner::demand::Request;
 use planner::names::{NodeName, RequestId};
 use planner::report::Outcome;
 use rollout::Advance;
@@ -32,8 +33,12 @@ pub(crate) fn promises(
         return promises;
     }
     let may_start = may_start(input, planned, checks);
+    let behind = behind(planned);
     for report in &planned.report.requests {
         let Outcome::ServedNow { node, .. } = &report.outcome else { continue };
+        if behind.contains(&report.id) {
+            continue;
+        }
         let progress = advances.get(node).map_or_else(|| planned.progress_of(node), |a| a.progress.clone());
         let is_told = !progress.phase.can_return();
         if is_told || before.get(&report.id) == Some(&node) || may_start.contains(&report.id) {
@@ -41,6 +46,42 @@ pub(crate) fn promises(
         }
     }
     promises
+}
+
+/// Requests whose pods may not share the node that is planned for them with a pod like them, which comes first there: who
+/// has a promise, then who has waited longer. The planner plans pods one by one, and the scheduler puts one of them there.
+pub(crate) fn behind(planned: &PlannedRound) -> BTreeSet<RequestId> {
+    let requests: BTreeMap<&RequestId, &Request> =
+        planned.view.requests.iter().filter(|r| !r.keeps_apart.is_empty()).map(|r| (&r.id, r)).collect();
+    let mut placed: Vec<(&Request, &NodeName)> = planned
+        .report
+        .requests
+        .iter()
+        .filter_map(|report| match &report.outcome {
+            Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
+                Some((*requests.get(&report.id)?, node))
+            }
+            Outcome::Unserved { .. } => None,
+        })
+        .collect();
+    placed.sort_by_key(|(request, node)| {
+        (
+            request.promised.as_ref() != Some(*node),
+            std::cmp::Reverse(request.priority),
+            request.since,
+            &request.id,
+        )
+    });
+    let mut first = BTreeSet::new();
+    let mut behind = BTreeSet::new();
+    for (request, node) in placed {
+        for rule in &request.keeps_apart {
+            if !first.insert((node, &request.id.namespace, rule)) {
+                behind.insert(request.id.clone());
+            }
+        }
+    }
+    behind
 }
 
 /// Requests of workloads whose check says `Ready`, or does so now.

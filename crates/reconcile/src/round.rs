@@ -21,7 +21,7 @@ use crate::planned_round::{PlannedRound, plan_next_round};
 use crate::plugin_map::{PluginMapRound, plugin_map};
 use crate::plugin_pointer;
 use crate::policy_status::statuses;
-use crate::promises::promises;
+use crate::promises::{behind, promises};
 use crate::send_back::send_back;
 
 /// What one round found, decided and says.
@@ -89,8 +89,9 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
         plugin_map.repoint = None;
     }
     let policies = statuses(input, &planned, &advances, &map, &plugin_map);
-    let answers: Vec<Answer> =
-        planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
+    let behind = behind(&planned);
+    let answer = |request| answers::answer(request, input, &planned, &advances, &behind);
+    let answers: Vec<Answer> = planned.report.requests.iter().map(answer).collect();
     let mut checks = check_answers(input, &planned, &answers);
     let sent_back = send_back(input, &planned, &mut checks);
     let promises = promises(input, &planned, &advances, &checks);

@@ -180,6 +180,7 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
+            keeps_apart: Vec::new(),
             refused: None,
         }
     };

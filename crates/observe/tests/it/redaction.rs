@@ -243,7 +243,14 @@ fn renamed(plan: &Plan, names: &Pseudonyms) -> Plan {
 fn asked(requests: &[Request], names: Option<&Pseudonyms>) -> BTreeMap<String, Value> {
     let told = requests.iter().map(|request| {
         let id = names.map_or_else(|| request.id.clone(), |names| names.request(&request.id));
-        let mut told = Request { id: id.clone(), namespace_labels: BTreeMap::new(), ..request.clone() };
+        // A rule by which it keeps apart has another name then, and the same meaning.
+        let rules = request.keeps_apart.iter().map(|_| String::new()).collect();
+        let mut told = Request {
+            id: id.clone(),
+            namespace_labels: BTreeMap::new(),
+            keeps_apart: rules,
+            ..request.clone()
+        };
         for volume in &mut told.constraints.volumes {
             let claim = |names: &Pseudonyms| names.thing(&request.id.namespace, &volume.claim);
             volume.claim = names.map_or_else(|| volume.claim.clone(), claim);

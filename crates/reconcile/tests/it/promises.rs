@@ -43,6 +43,52 @@ fn said(cluster: &Cluster, name: &str) -> String {
     round.answers.into_iter().find(|answer| answer.id.name == name).unwrap().text
 }
 
+/// Two replicas of a server that must not share a node. One GPU would have slices for both, and only one of them may be
+/// promised a slice there: the scheduler would not put the other beside it.
+#[test]
+fn of_two_that_must_not_share_a_node_one_is_promised_it_and_the_other_gets_another() {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2"] {
+        cluster.hgx(node);
+        cluster.edit_node(node, |found| {
+            let labels = found.metadata.labels.get_or_insert_default();
+            labels.insert("kubernetes.io/hostname".to_owned(), node.to_owned());
+        });
+    }
+    let term =
+        json!({"labelSelector": {"matchLabels": {"app": "llama"}}, "topologyKey": "kubernetes.io/hostname"});
+    let limits = json!({"nvidia.com/mig-1g.10gb": "1"});
+    for name in ["llama-a", "llama-b"] {
+        cluster.add_pod(json!({
+            "metadata": {"namespace": "team", "name": name, "uid": name, "labels": {"app": "llama"},
+                "creationTimestamp": cluster.now},
+            "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}],
+                "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                "reason": "Unschedulable", "message": "0/2 nodes are available"}]},
+        }));
+    }
+    assert!(said(&cluster, "llama-a").starts_with("planned: n1 is to be changed for it (1g.10gb)"));
+    assert_eq!(
+        said(&cluster, "llama-b"),
+        "planned: another node than n1, which a pod of the same kind gets first, and its anti-affinity keeps it apart"
+    );
+    let mut told = Vec::new();
+    cluster.until("n1", Phase::Idle, |_, round, _| {
+        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
+    });
+    cluster.until("n2", Phase::Changing, |_, round, _| {
+        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
+    });
+    assert!(told.iter().all(|text| !text.contains("what was promised")), "{told:#?}");
+    assert!(told.iter().all(|text| !text.starts_with("llama-b: 1g.10gb is free on n1")), "{told:#?}");
+    assert!(
+        told.iter().any(|text| text.starts_with("llama-b: planned: n2 is to be changed for it")),
+        "{told:#?}"
+    );
+    assert_eq!(promised(&cluster), ["llama-a"], "of n1");
+}
+
 #[test]
 fn a_time_that_was_told_is_kept_when_somebody_comes_who_asks_for_more() {
     let mut cluster = asked_for();
