@@ -103,7 +103,12 @@ impl Run<'_> {
                 wish.permit = self.permit.clone().or(wish.permit);
                 Some(wish)
             }
-            Phase::Verifying | Phase::Failed => ours(),
+            Phase::Verifying => ours(),
+            Phase::Failed => {
+                let mut wish = ours()?;
+                wish.permit = self.permit.clone().or(wish.permit);
+                Some(wish)
+            }
             Phase::Idle
             | Phase::Mapping
             | Phase::Cordoning

@@ -158,9 +158,43 @@ fn an_agent_that_vanishes_before_its_claim_costs_nothing_and_after_it_the_node_s
         walk.cordoned && walk.held && walk.world.node.now().1 == claimed,
         "nobody opens what is half done"
     );
+    // A new process reports anew, so that the permit of before is void.
+    walk.world.process.dies();
     walk.alive = true;
     until(&mut walk, "its outcome ends it", Walk::rests);
     assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+}
+
+/// A human may come in days. Until then the pods of the node are not listed all the time.
+#[test]
+fn an_agent_that_is_back_while_a_choice_is_on_its_way_gets_no_permit_and_the_pods_are_listed_once_a_minute() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.want(0, "3g@0 3g@4");
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.alive = false;
+    walk.now += SignedDuration::from_mins(11);
+    walk.step(Dies::Never);
+    walk.step(Dies::Never);
+    assert_eq!(phase(&walk), Phase::Failed);
+    // A pod that passed the cordon: kubelet will not say what it gets.
+    walk.world.kubelet.bind(Ask::Plain, "1g.10gb".parse().unwrap());
+    let claimed = walk.world.node.now().1;
+    walk.world.process.dies();
+    walk.alive = true;
+    walk.actions.clear();
+    let begun = walk.now;
+    while walk.now < begun + SignedDuration::from_mins(5) {
+        walk.world.agent(Luck::Fine, 0);
+        walk.step(Dies::Never);
+        walk.world.plugin();
+    }
+    assert_eq!((phase(&walk), &walk.world.node.now().1), (Phase::Failed, &claimed), "{:#?}", walk.world.log);
+    let lists = walk.actions.iter().filter(|action| **action == "ListPods").count();
+    assert!((5..=6).contains(&lists), "{lists}");
+    // Kubelet refuses it, as it does behind a closed gate.
+    until(&mut walk, "its outcome ends it", Walk::rests);
+    assert_eq!(walk.has("gpu-a"), places("3g@0 3g@4"));
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
 }
 
 #[test]
