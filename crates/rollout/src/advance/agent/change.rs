@@ -1,11 +1,16 @@
 //! The agent's work: nobody takes anything back now, and only its outcome ends the change.
 
 use agent::{Outcome, Stage};
+use jiff::SignedDuration;
 
+use crate::action::Action;
 use crate::outlook::{FailureReason, Outlook, Trouble, WaitsFor};
 use crate::progress::Phase;
 
 use super::super::{Flow, Run};
+
+/// How often a node that waits for a human is looked at.
+const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
 
 impl Run<'_> {
     pub(super) fn agent_changing(&mut self) -> Flow {
@@ -45,6 +50,21 @@ impl Run<'_> {
         self.enter(Phase::Verifying)
     }
 
+    /// An agent that comes back reports anew, which voids the permit with which the
+    /// change was claimed: without another one it would wait for ever. The proof
+    /// asks for a closed gate, as ever. Since this may go on for days, the pods are
+    /// listed for each report, and after that once in a while.
+    fn prove_for_who_is_back(&mut self) {
+        if !self.seen.agent.as_ref().is_some_and(|agent| agent.alive) {
+            return;
+        }
+        // What is missing is no news: what it is failed for is told as ever.
+        let missing = self.proof().is_err();
+        if missing && self.is_listed_for_report() && self.listed_within(A_WHILE) {
+            self.actions.retain(|action| *action != Action::ListPods);
+        }
+    }
+
     /// Waits for a human, and sees it when the agent says how it ended, or when
     /// the slices are schedulable after all.
     pub(super) fn agent_failed(&mut self) -> Flow {
@@ -52,9 +72,10 @@ impl Run<'_> {
             return flow;
         }
         let failure = self.failure();
-        let minute = self.now + jiff::SignedDuration::from_mins(1);
+        let minute = self.now + A_WHILE;
         if matches!(self.stage(), Some(Stage::Claimed | Stage::Restoring { .. })) {
             self.keep_mark();
+            self.prove_for_who_is_back();
             return Flow::Rest(Outlook::Failed(failure), Some(minute));
         }
         if !self.seen.operands.held.is_empty() {

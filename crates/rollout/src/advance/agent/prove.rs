@@ -1,6 +1,7 @@
 //! The proof that no pod can lose a slice, the permit, and the agent's claim.
 
 use agent::{Container, PodLife, PodList, PodUid, ReportNumber, Unproven, prove};
+use jiff::SignedDuration;
 
 use crate::agent_seen::ListAsked;
 use crate::observed::{Listing, PodPhase};
@@ -17,6 +18,9 @@ impl Run<'_> {
         }
         if self.stage().is_some() {
             return self.enter(Phase::Changing);
+        }
+        if self.agent_only_reports() {
+            return self.enter(Phase::Retreating);
         }
         if let Some(flow) = self.agent_restoring() {
             return flow;
@@ -67,6 +71,16 @@ impl Run<'_> {
                 Err(missing.to_string())
             }
         }
+    }
+
+    /// Whether there is a list of the pods that was begun after the agent's last report.
+    pub(super) fn is_listed_for_report(&self) -> bool {
+        self.seen.agent.as_ref().is_some_and(|agent| self.listed_after(agent.account.report))
+    }
+
+    /// Whether the last list was begun no longer ago than this.
+    pub(super) fn listed_within(&self, time: SignedDuration) -> bool {
+        matches!(self.seen.listing, Listing::Consistent { at } if at <= self.now && self.now < at + time)
     }
 
     fn listed_after(&self, report: ReportNumber) -> bool {

@@ -1,7 +1,7 @@
 //! Single stories of the walk with an agent.
 
 use jiff::SignedDuration;
-use slicewright_rollout::{Admission, Outlook, Phase, Progress, StartBlocker, WantedSlices, names};
+use slicewright_rollout::{Admission, Outlook, Phase, Progress, Settings, StartBlocker, WantedSlices, names};
 
 use super::model::{Ask, Luck, places};
 use super::walk::{Dies, Walk};
@@ -158,9 +158,43 @@ fn an_agent_that_vanishes_before_its_claim_costs_nothing_and_after_it_the_node_s
         walk.cordoned && walk.held && walk.world.node.now().1 == claimed,
         "nobody opens what is half done"
     );
+    // A new process reports anew, so that the permit of before is void.
+    walk.world.process.dies();
     walk.alive = true;
     until(&mut walk, "its outcome ends it", Walk::rests);
     assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+}
+
+/// A human may come in days. Until then the pods of the node are not listed all the time.
+#[test]
+fn an_agent_that_is_back_while_a_choice_is_on_its_way_gets_no_permit_and_the_pods_are_listed_once_a_minute() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.want(0, "3g@0 3g@4");
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.alive = false;
+    walk.now += SignedDuration::from_mins(11);
+    walk.step(Dies::Never);
+    walk.step(Dies::Never);
+    assert_eq!(phase(&walk), Phase::Failed);
+    // A pod that passed the cordon: kubelet will not say what it gets.
+    walk.world.kubelet.bind(Ask::Plain, "1g.10gb".parse().unwrap());
+    let claimed = walk.world.node.now().1;
+    walk.world.process.dies();
+    walk.alive = true;
+    walk.actions.clear();
+    let begun = walk.now;
+    while walk.now < begun + SignedDuration::from_mins(5) {
+        walk.world.agent(Luck::Fine, 0);
+        walk.step(Dies::Never);
+        walk.world.plugin();
+    }
+    assert_eq!((phase(&walk), &walk.world.node.now().1), (Phase::Failed, &claimed), "{:#?}", walk.world.log);
+    let lists = walk.actions.iter().filter(|action| **action == "ListPods").count();
+    assert!((5..=6).contains(&lists), "{lists}");
+    // Kubelet refuses it, as it does behind a closed gate.
+    until(&mut walk, "its outcome ends it", Walk::rests);
+    assert_eq!(walk.has("gpu-a"), places("3g@0 3g@4"));
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
 }
 
 #[test]
@@ -296,4 +330,58 @@ fn an_agent_is_not_asked_to_switch_mig_off() {
     let cannot = Outlook::Holding(StartBlocker::AgentCannot { gpu: "gpu-b".to_owned() });
     assert_eq!(walk.last.as_ref().map(|advance| &advance.outlook), Some(&cannot));
     assert!(!walk.cordoned);
+}
+
+/// Its object tells of the mode as soon as the new process has reported; MIG manager has the node after that.
+#[test]
+fn an_agent_that_only_reports_from_now_on_ends_what_it_has_claimed_and_begins_nothing() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.only_reports();
+    until(&mut walk, "it is over", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout), "it is finished");
+    assert!(walk.progress.set_back.is_none() && walk.progress.failed.is_none());
+
+    walk.want(gpu, "7g@0");
+    let begun = walk.phases.len();
+    for _ in 0..10 {
+        round(&mut walk);
+    }
+    assert_eq!(walk.phases[begun..], [], "nothing begins");
+    let outlook = walk.last.as_ref().map(|answer| answer.outlook.clone());
+    assert_eq!(outlook, Some(Outlook::Holding(StartBlocker::HandingBack)));
+}
+
+#[test]
+fn a_change_that_was_not_claimed_by_an_agent_that_only_reports_from_now_on_is_taken_back_at_once() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let before = walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    let (held_at, limit) = (walk.now, Settings::default().hold_limit);
+    walk.only_reports();
+    until(&mut walk, "it is open again", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert!(walk.now < held_at + limit, "pods wait for nothing");
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), before);
+    assert!(walk.progress.set_back.is_none() && walk.progress.failed.is_none());
+    assert!(!walk.phases.contains(&Phase::Changing) && !walk.phases.contains(&Phase::Failed));
+}
+
+/// By a clock that was put back, every list would be older than the report that it has to follow.
+#[test]
+fn a_clock_that_is_put_back_amid_the_proof_costs_another_list_and_no_more() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    until(&mut walk, "the pods are listed", |walk| {
+        let target = walk.progress.target.as_ref().and_then(|target| target.slices.as_ref());
+        target.is_some_and(|change| change.listed.is_some())
+    });
+    walk.now -= SignedDuration::from_hours(1);
+    until(&mut walk, "it rests", Walk::rests);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+    assert!(walk.progress.set_back.is_none(), "{:?}", walk.progress.set_back);
 }
