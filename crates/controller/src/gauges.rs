@@ -295,7 +295,7 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
 mod tests {
     use std::sync::Arc;
 
-    use planner::inventory::{ChangeScope, CountedSlice, Gpu, Room};
+    use planner::inventory::{ChangeScope, CountedSlice, Gpu, Room, Slices};
     use planner::names::{GpuIndex, PodRef};
     use planner::report::Why;
 

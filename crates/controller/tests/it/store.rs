@@ -237,7 +237,7 @@ fn a_write_of_ours_is_awaited_until_it_or_something_later_is_seen() {
     store.take(&Source::Nodes, Change::Put(gpu_node("a1", 6)));
     assert!(store.awaited().is_empty());
     store.wait_for(subject("9"), now);
-    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 7)));
+    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 10)));
     assert!(store.awaited().is_empty(), "what is gone is not waited for");
 }
 

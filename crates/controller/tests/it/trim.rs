@@ -164,7 +164,7 @@ fn the_rules_by_which_a_pod_keeps_apart_are_noted_wherever_it_is() {
     full["spec"]["nodeName"] = json!("a1");
     let kept = trim::pod(read(&full));
     assert_eq!(rules(&kept), full_rules);
-    assert!(kept.metadata.labels.unwrap().get("team").is_none());
+    assert!(!kept.metadata.labels.unwrap().contains_key("team"));
 }
 
 #[test]
