@@ -289,7 +289,7 @@ impl Reading<'_> {
 /// their tools noted on a policy.
 fn recorded(mut objects: Objects) -> Objects {
     for notebook in objects.notebooks.values_mut() {
-        *notebook = trim::notebook(std::mem::take(notebook));
+        *notebook = Arc::new(trim::notebook(Arc::unwrap_or_clone(std::mem::take(notebook))));
     }
     for profile in objects.hardware_profiles.values_mut() {
         *profile = trim::hardware_profile(std::mem::take(profile));

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use api::foreign::Notebook;
 use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 use planner::names::NodeName;
@@ -54,13 +53,17 @@ pub(crate) fn idle_holders(objects: &Objects, now: Timestamp) -> IdleHolders {
         let root = owners::root(objects, pod);
         let key = (root.namespace, root.name);
         let notebook = objects.notebooks.get(&key).filter(|_| root.kind == "Notebook");
-        let Some(since) = notebook.and_then(Notebook::last_activity) else { continue };
+        let Some(since) = notebook.and_then(|notebook| notebook.last_activity()) else { continue };
+        // What somebody else wrote may be a day that never comes.
+        let Ok(due) = since.checked_add(IDLE_AFTER) else { continue };
+        // Of many that are at work only the first to become idle is looked at closely.
+        if due > now && found.next.is_some_and(|next| next <= due) {
+            continue;
+        }
         let slices = pods::takes(spec).slices;
         if slices.is_empty() {
             continue;
         }
-        // What somebody else wrote may be a day that never comes.
-        let Ok(due) = since.checked_add(IDLE_AFTER) else { continue };
         if due <= now {
             found.holders.push(IdleHolder { notebook: key, node: NodeName(node.clone()), slices, since });
         } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::foreign::{
     AdmissionCheck, ClusterPolicy, ClusterQueue, DscInitialization, HardwareProfile, LocalQueue, ModelServer,
-    Notebook, ResourceFlavor, Workload, legacy,
+    Named, Notebook, ResourceFlavor, Workload, legacy,
 };
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
@@ -46,15 +46,15 @@ pub struct Objects {
     /// Priority classes, by name.
     pub priority_classes: BTreeMap<String, PriorityClass>,
     /// Workbenches.
-    pub notebooks: BTreeMap<Key, Notebook>,
+    pub notebooks: BTreeMap<Key, Arc<Notebook>>,
     /// Hardware profiles.
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
     /// Model servers, by kind.
-    pub model_servers: BTreeMap<(String, Key), ModelServer>,
+    pub model_servers: BTreeMap<(String, Key), Arc<ModelServer>>,
     /// How OpenShift AI is installed, by name.
     pub installations: BTreeMap<String, DscInitialization>,
     /// Kueue's workloads.
-    pub workloads: BTreeMap<Key, Workload>,
+    pub workloads: BTreeMap<Key, Arc<Workload>>,
     /// Kueue's admission checks, by name.
     pub admission_checks: BTreeMap<String, AdmissionCheck>,
     /// Kueue's flavors, by name.
@@ -103,9 +103,9 @@ pub struct UnservedQuota {
 
 /// The kind and name of an object, for messages: `Pod vision/mnist-0`.
 #[must_use]
-pub fn title(kind: &str, metadata: &ObjectMeta) -> String {
-    let name = metadata.name.as_deref().unwrap_or("(without a name)");
-    match metadata.namespace.as_deref().filter(|ns| !ns.is_empty()) {
+pub fn title(kind: &str, metadata: &impl Named) -> String {
+    let name = metadata.name().unwrap_or("(without a name)");
+    match metadata.namespace().filter(|ns| !ns.is_empty()) {
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
     }
@@ -275,20 +275,20 @@ impl Objects {
                 reader.read(value, |class| self.priority_classes.insert(name, class));
             }
             ("kubeflow.org", "Notebook") => {
-                reader.read(value, |notebook| self.notebooks.insert(key, notebook));
+                reader.read(value, |notebook| self.notebooks.insert(key, Arc::new(notebook)));
             }
             ("infrastructure.opendatahub.io", "HardwareProfile") => {
                 reader.read(value, |profile| self.hardware_profiles.insert(key, profile));
             }
             ("serving.kserve.io", "InferenceService" | "LLMInferenceService") => {
                 let key = (kind.to_owned(), key);
-                reader.read(value, |server| self.model_servers.insert(key, server));
+                reader.read(value, |server| self.model_servers.insert(key, Arc::new(server)));
             }
             ("dscinitialization.opendatahub.io", "DSCInitialization") => {
                 reader.read(value, |found| self.installations.insert(name, found));
             }
             ("kueue.x-k8s.io", "Workload") => {
-                reader.read(value, |workload| self.workloads.insert(key, workload));
+                reader.read(value, |workload| self.workloads.insert(key, Arc::new(workload)));
             }
             ("kueue.x-k8s.io", "AdmissionCheck") => {
                 reader.read(value, |check| self.admission_checks.insert(name, check));

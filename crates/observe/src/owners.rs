@@ -81,20 +81,22 @@ fn above<'a>(objects: &'a Objects, of: &(String, Key)) -> Option<&'a OwnerRefere
     objects.owners.get(of).or_else(of_pod)
 }
 
-/// The controllers above a pod, nearest first, and the pod itself before them:
-/// kind, namespace and name.
-pub(crate) fn chain(objects: &Objects, pod: &Pod) -> Vec<(String, Key)> {
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let own_name = pod.metadata.name.clone().unwrap_or_default();
-    let mut chain = vec![("Pod".to_owned(), (namespace.clone(), own_name))];
-    let named = |kind: &str, name: &str| (kind.to_owned(), (namespace.clone(), name.to_owned()));
-    let by_label = leader_worker_set(pod).map(|name| named("LeaderWorkerSet", name));
-    let by_reference = controller(&pod.metadata).map(|owner| named(&owner.kind, &owner.name));
+/// An object, by kind, namespace and name.
+pub(crate) type Named<'a> = (&'a str, &'a str, &'a str);
+
+/// The controllers above a pod, nearest first, and the pod itself before them.
+pub(crate) fn chain<'a>(objects: &'a Objects, pod: &'a Pod) -> Vec<Named<'a>> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let mut chain = vec![("Pod", namespace, pod.metadata.name.as_deref().unwrap_or_default())];
+    let named = |owner: &'a OwnerReference| (owner.kind.as_str(), namespace, owner.name.as_str());
+    let by_label = leader_worker_set(pod).map(|name| ("LeaderWorkerSet", namespace, name.as_str()));
+    let by_reference = controller(&pod.metadata).map(named);
     for first in [by_reference, by_label] {
         let mut next = first;
         for _ in 0..MOST_STEPS {
             let Some(of) = next.filter(|of| !chain.contains(of)) else { break };
-            next = above(objects, &of).map(|owner| named(&owner.kind, &owner.name));
+            let (kind, _, name) = of;
+            next = above(objects, &(kind.to_owned(), (namespace.to_owned(), name.to_owned()))).map(named);
             chain.push(of);
         }
     }
@@ -123,8 +125,8 @@ pub(crate) fn topmost(objects: &Objects, namespace: &str, kind: &str, name: &str
 /// it: there the one that is no pod counts. `None` where there is none.
 #[must_use]
 pub fn of_workload(workload: &Workload) -> Option<&OwnerReference> {
-    let mut owners = workload.metadata.owner_references.iter().flatten();
-    controller(&workload.metadata).or_else(|| owners.find(|owner| owner.kind != "Pod"))
+    let mut owners = workload.metadata.owner_references.iter();
+    workload.metadata.controller().or_else(|| owners.find(|owner| owner.kind != "Pod"))
 }
 
 /// The number of a pod among the pods of its root owner, where it has one of

@@ -7,15 +7,15 @@ mod elsewhere;
 mod queued;
 mod workbench;
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::foreign::Workload;
 use api::foreign::notebook::Intent;
+use api::foreign::{Metadata, Workload};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mig::ProfileName;
 use planner::demand::{Evidence, Refusal, Request};
 use planner::eligible::{Eligibility, Judge};
@@ -61,7 +61,7 @@ pub fn all(
         }
         spoken_for.insert(id.clone());
         let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
-        let mut asked = Asked::new(spec, &pod.metadata, title("Pod", &pod.metadata));
+        let mut asked = Asked::of_pod(pod, spec);
         // The API server has admitted the pod, and its priority with it.
         asked.priority = spec.priority;
         if spec.resource_claims.iter().flatten().next().is_some() {
@@ -222,8 +222,12 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
 /// What an object asks for.
 struct Asked<'a> {
     object: String,
-    metadata: &'a ObjectMeta,
-    spec: std::borrow::Cow<'a, PodSpec>,
+    created: Option<Timestamp>,
+    /// What is noted of its claims, where its volumes are not kept.
+    claims: Option<&'a str>,
+    /// What its pod is called. Of a template nobody knows.
+    pod: Option<&'a str>,
+    spec: Cow<'a, PodSpec>,
     /// The priority that somebody admitted. What a template says of itself is
     /// its author's wish, which nobody has looked at: there, the class counts.
     priority: Option<i32>,
@@ -234,9 +238,31 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(spec: &'a PodSpec, metadata: &'a ObjectMeta, object: String) -> Self {
-        let spec = std::borrow::Cow::Borrowed(spec);
-        Self { object, metadata, spec, priority: None, refused: None, is_unknown: false }
+    fn of_pod(pod: &'a Pod, spec: &'a PodSpec) -> Self {
+        Self {
+            object: title("Pod", &pod.metadata),
+            created: pod.metadata.creation_timestamp.as_ref().map(|at| at.0),
+            claims: volumes::noted_on(pod.metadata.annotations.as_ref()),
+            pod: pod.metadata.name.as_deref(),
+            spec: Cow::Borrowed(spec),
+            priority: None,
+            refused: None,
+            is_unknown: false,
+        }
+    }
+
+    /// What the pods of an object will be made from.
+    fn of_template(kind: &str, metadata: &'a Metadata, spec: PodSpec) -> Self {
+        Self {
+            object: title(kind, metadata),
+            created: metadata.creation_timestamp.as_ref().map(|at| at.0),
+            claims: metadata.annotations.get(volumes::CLAIMS),
+            pod: None,
+            spec: Cow::Owned(spec),
+            priority: None,
+            refused: None,
+            is_unknown: false,
+        }
     }
 
     /// The request; `None` when it asks for no GPU.
@@ -263,10 +289,8 @@ impl<'a> Asked<'a> {
             advice: "ask for a resource that is named like nvidia.com/mig-1g.10gb".to_owned(),
         });
         let mut constraints = constraints::from_pod_spec(&self.spec);
-        // Of a template nobody knows what its pod is called.
-        let pod = self.metadata.name.as_deref().filter(|_| evidence == Evidence::PendingPod);
         constraints.volumes = {
-            let claims = volumes::claims(&self.spec, self.metadata.annotations.as_ref(), pod);
+            let claims = volumes::claims(&self.spec, self.claims, self.pod);
             constraints::of_volumes(&objects.volumes, &id.namespace, claims)
         };
         constraints.other_resources = takes.other_resources;
@@ -293,7 +317,7 @@ impl<'a> Asked<'a> {
             whole_gpus: takes.whole_gpus.min(MOST_ASKED),
             shared: takes.shared.into_iter().map(|(offered, n)| (offered, n.min(MOST_ASKED))).collect(),
             priority: priority.unwrap_or(0),
-            since: self.metadata.creation_timestamp.as_ref().map_or(now, |t| t.0),
+            since: self.created.unwrap_or(now),
             namespace_labels: namespace_labels(objects, &id.namespace),
             constraints,
             takes: takes.room,

@@ -17,6 +17,7 @@ mod pseudonyms;
 pub mod record;
 pub mod redact;
 mod selected;
+mod stripped;
 
 use api::located::{Located, Node as Tree, Place, documents};
 use api::spelling;

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::template::only_claim;
 use k8s_openapi::api::core::v1::{
-    NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodSpec,
-    Volume,
+    NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, PodSpec, Volume,
 };
 use serde_json::{Value, json};
 
@@ -43,14 +43,16 @@ pub const CLAIMS: &str = "slicewright.io/volume-claims";
 /// with more, those are read that come first.
 const LONGEST_CLAIMS: usize = 1 << 10;
 
-/// The claims of a pod's volumes; those of its ephemeral volumes where the name of the pod is known.
+/// What is noted of claims on an object.
 #[must_use]
-pub fn claims(
-    spec: &PodSpec,
-    annotations: Option<&BTreeMap<String, String>>,
-    pod: Option<&str>,
-) -> BTreeSet<String> {
-    let noted = annotations.and_then(|all| all.get(CLAIMS)).into_iter().flat_map(|claims| claims.split(','));
+pub fn noted_on(annotations: Option<&BTreeMap<String, String>>) -> Option<&str> {
+    annotations?.get(CLAIMS).map(String::as_str)
+}
+
+/// The claims of a pod's volumes, `noted` ones included; those of its ephemeral volumes where the name of the pod is known.
+#[must_use]
+pub fn claims(spec: &PodSpec, noted: Option<&str>, pod: Option<&str>) -> BTreeSet<String> {
+    let noted = noted.into_iter().flat_map(|claims| claims.split(','));
     let noted = noted.map(str::to_owned).filter(|claim| !claim.is_empty());
     let volumes = spec.volumes.iter().flatten().filter_map(|volume| {
         let claim = volume.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
@@ -76,12 +78,7 @@ pub fn noted(claims: &BTreeSet<String>) -> Option<(String, String)> {
 /// Volumes that name these claims and say nothing else.
 #[must_use]
 pub fn only_claims(claims: BTreeSet<String>) -> Option<Vec<Volume>> {
-    let volume = |claim_name: String| Volume {
-        name: claim_name.clone(),
-        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource { claim_name, read_only: None }),
-        ..Volume::default()
-    };
-    let volumes: Vec<Volume> = claims.into_iter().map(volume).collect();
+    let volumes: Vec<Volume> = claims.iter().map(|claim| only_claim(claim)).collect();
     (!volumes.is_empty()).then_some(volumes)
 }
 

@@ -217,7 +217,7 @@ impl Facts<'_> {
         let mut nodes = nodes.into_iter();
         let (node, None) = (nodes.next()?, nodes.next()) else { return None };
         let label = self.hosts.get(node)?.hostname.clone()?;
-        let node_selector = BTreeMap::from([(HOSTNAME.to_owned(), label)]);
+        let node_selector = [(HOSTNAME.to_owned(), label)].into();
         Some(PodSetUpdate { name: set.name.clone(), node_selector })
     }
 

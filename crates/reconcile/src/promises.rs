@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use observe::objects::Key;
 use planner::demand::Request;
 use planner::names::{NodeName, RequestId};
 use planner::report::Outcome;
@@ -91,14 +92,13 @@ fn may_start<'a>(
     checks: &[CheckAnswer],
 ) -> BTreeSet<&'a RequestId> {
     let mut may_start = BTreeSet::new();
+    let due: BTreeMap<(&Key, &str), &CheckAnswer> =
+        checks.iter().rev().map(|due| ((&due.workload, due.check.as_str()), due)).collect();
     for (key, queued) in &planned.view.queued {
         let Some(workload) = input.objects.workloads.get(key) else { continue };
-        let is_ready = queued.checks.iter().any(|name| {
-            let due = checks.iter().find(|due| due.workload == *key && due.check == *name);
-            match due {
-                Some(due) => due.state == CheckState::Ready,
-                None => workload.check(name).is_some_and(|check| check.state == CheckState::Ready.name()),
-            }
+        let is_ready = queued.checks.iter().any(|name| match due.get(&(key, name.as_str())) {
+            Some(due) => due.state == CheckState::Ready,
+            None => workload.check(name).is_some_and(|check| check.state == CheckState::Ready.name()),
         });
         if is_ready {
             may_start.extend(queued.sets.iter().flat_map(|set| &set.requests));

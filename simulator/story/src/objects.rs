@@ -60,7 +60,7 @@ pub(crate) fn objects(world: &World) -> Objects {
         }
         if let Some(notebook) = serde_json::to_value(object).ok().and_then(|v| serde_json::from_value(v).ok())
         {
-            objects.notebooks.insert(key, notebook);
+            objects.notebooks.insert(key, Arc::new(notebook));
         }
     }
     for object in world.profiles.values() {

@@ -8,6 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
+use super::Metadata;
+
 /// The annotation that hides a profile from the dashboard.
 pub const DISABLED: &str = "opendatahub.io/disabled";
 /// The label that says which program an object belongs to.
@@ -31,11 +33,11 @@ pub const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
 /// Namespace and name of the hardware profile that an object names, if it
 /// names one.
 #[must_use]
-pub fn named_by(metadata: &ObjectMeta) -> Option<(String, String)> {
-    let annotation = |key: &str| metadata.annotations.as_ref()?.get(key).filter(|text| !text.is_empty());
+pub fn named_by(metadata: &Metadata) -> Option<(String, String)> {
+    let annotation = |key: &str| metadata.annotations.get(key).filter(|text| !text.is_empty());
     let name = annotation(PROFILE_NAME)?;
-    let namespace = annotation(PROFILE_NAMESPACE).or(metadata.namespace.as_ref());
-    Some((namespace.cloned().unwrap_or_default(), name.clone()))
+    let namespace = annotation(PROFILE_NAMESPACE).or(metadata.namespace.as_deref());
+    Some((namespace.unwrap_or_default().to_owned(), name.to_owned()))
 }
 
 /// A hardware profile.

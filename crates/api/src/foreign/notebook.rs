@@ -2,12 +2,10 @@
 //! schema).
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PodSpec;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::hardware_profile;
 pub use super::hardware_profile::{PROFILE_NAME, PROFILE_NAMESPACE};
+use super::{Metadata, TemplateSpec, hardware_profile};
 
 /// The annotation that stops a workbench. Its value is the time of the stop,
 /// or [`LOCK`].
@@ -25,7 +23,7 @@ pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 pub struct Notebook {
     /// Name, namespace, annotations.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub metadata: Metadata,
     /// The pod that it wants.
     #[serde(default)]
     pub spec: NotebookSpec,
@@ -47,7 +45,7 @@ pub struct NotebookSpec {
 pub struct NotebookTemplate {
     /// The pod's spec.
     #[serde(default)]
-    pub spec: PodSpec,
+    pub spec: TemplateSpec,
 }
 
 /// What the notebook controller says.
@@ -96,12 +94,11 @@ impl Notebook {
     /// The queue in which it says that it waits. An empty name is none.
     #[must_use]
     pub fn queue(&self) -> Option<&str> {
-        let queue = self.metadata.labels.as_ref()?.get(QUEUE)?;
-        Some(queue.as_str()).filter(|queue| !queue.is_empty())
+        self.metadata.labels.get(QUEUE).filter(|queue| !queue.is_empty())
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+        self.metadata.annotations.get(key)
     }
 }
 

@@ -4,7 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::hardware_profile;
+use super::{Metadata, hardware_profile};
 
 /// `dscinitialization.opendatahub.io` `DSCInitialization`, v1 and v2: how OpenShift AI is installed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct DscInitializationSpec {
 pub struct ModelServer {
     /// Name, namespace, annotations.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub metadata: Metadata,
 }
 
 impl ModelServer {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::PodSpec;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
+
+use super::{Metadata, Shared, StringMap, TemplateSpec};
 
 /// Something that waits in a queue, or was admitted from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Name, namespace, owners.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub metadata: Metadata,
     /// The pods that it wants.
     #[serde(default)]
     pub spec: WorkloadSpec,
@@ -57,7 +58,7 @@ pub struct PodSet {
 pub struct PodTemplate {
     /// Its spec.
     #[serde(default)]
-    pub spec: PodSpec,
+    pub spec: TemplateSpec,
 }
 
 /// Where a workload is.
@@ -69,7 +70,7 @@ pub struct WorkloadStatus {
     pub conditions: Vec<Condition>,
     /// The quota that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub admission: Option<Admission>,
+    pub admission: Option<Shared<Admission>>,
     /// Checks that have to pass before it is admitted.
     #[serde(default)]
     pub admission_checks: Vec<AdmissionCheckState>,
@@ -148,8 +149,8 @@ pub struct PodSetUpdate {
     #[serde(default)]
     pub name: String,
     /// Labels of nodes that they may use.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "StringMap::is_empty")]
+    pub node_selector: StringMap,
 }
 
 impl Workload {

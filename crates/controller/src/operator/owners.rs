@@ -269,7 +269,7 @@ mod tests {
                     "lastTransitionTime": "2026-11-21T08:00:00Z"}]},
             }))
             .unwrap();
-            objects.workloads.insert(("vision".to_owned(), name.to_owned()), workload);
+            objects.workloads.insert(("vision".to_owned(), name.to_owned()), Arc::new(workload));
         }
         let server = owner("serving.kserve.io/v1alpha1", "LLMInferenceService", "granite");
         let cluster = [("LeaderWorkerSet", "granite", server)];

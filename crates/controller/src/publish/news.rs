@@ -316,7 +316,7 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
             // Who asked for something has an answer.
             "Notebook" if !answered.contains(&problem.object) => {
                 let Some(notebook) = objects.notebooks.get(&key) else { continue };
-                (reference("kubeflow.org/v1", kind, &notebook.metadata), PROBLEMS[1].0)
+                (reference("kubeflow.org/v1", kind, &notebook.metadata.whole()), PROBLEMS[1].0)
             }
             "GpuPartitionPolicy" => {
                 let Some(policy) = objects.policies.get(name) else { continue };
@@ -435,7 +435,9 @@ mod tests {
         let mut objects = Objects::default();
         let key = || ("team-a".to_owned(), "lab".to_owned());
         let lab = serde_json::json!({"metadata": {"namespace": "team-a", "name": "lab", "uid": notebook}});
-        objects.notebooks.insert(key(), serde_json::from_value(lab).expect("a Notebook"));
+        objects
+            .notebooks
+            .insert(key(), std::sync::Arc::new(serde_json::from_value(lab).expect("a Notebook")));
         if has_set {
             objects.unmade.insert(key(), "exceeded quota".to_owned());
         }

@@ -43,7 +43,7 @@ impl<'a> Places<'a> {
         let waiting = requests::speakers(objects).into_iter().filter(|(_, pod)| waits(pod)).collect();
         let mut owners = BTreeMap::new();
         for ((namespace, _), workload) in &objects.workloads {
-            for owner in workload.metadata.owner_references.iter().flatten() {
+            for owner in &workload.metadata.owner_references {
                 owners.insert((owner.kind.as_str(), namespace.as_str(), owner.name.as_str()), owner);
             }
         }
@@ -80,7 +80,8 @@ impl<'a> Places<'a> {
             let identity = format!("set of {uid}");
             return Some(Place { regarding: reference("apps/v1", "StatefulSet", &named), identity });
         }
-        Some(Place { regarding: reference("kubeflow.org/v1", "Notebook", &notebook.metadata), identity: uid })
+        let regarding = reference("kubeflow.org/v1", "Notebook", &notebook.metadata.whole());
+        Some(Place { regarding, identity: uid })
     }
 
     fn root_owner(&self, id: &RequestId) -> Option<Place> {
@@ -99,7 +100,7 @@ impl<'a> Places<'a> {
         let workload = self.objects.workloads.get(&(namespace.clone(), name.clone()));
         let meta = &workload.filter(|_| kind == "Workload")?.metadata;
         let identity = meta.uid.clone().unwrap_or_default();
-        Some(Place { regarding: reference("kueue.x-k8s.io/v1beta2", "Workload", meta), identity })
+        Some(Place { regarding: reference("kueue.x-k8s.io/v1beta2", "Workload", &meta.whole()), identity })
     }
 }
 

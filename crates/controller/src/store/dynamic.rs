@@ -71,10 +71,10 @@ impl Store {
                 .objects
                 .notebooks
                 .get(key)
-                .map_or(0, |notebook| bounds::cost(&notebook.spec.template.spec)),
+                .map_or(0, |notebook| bounds::cost(notebook.spec.template.spec.shape())),
             Source::Foreign(Foreign::Workload) => {
                 let sets = self.objects.workloads.get(key).map(|workload| &workload.spec.pod_sets);
-                sets.into_iter().flatten().map(|set| bounds::cost(&set.template.spec)).sum()
+                sets.into_iter().flatten().map(|set| bounds::cost(set.template.spec.shape())).sum()
             }
             _ => 0,
         }
@@ -85,14 +85,20 @@ impl Store {
     fn bound(&mut self, source: &Source, key: &Key, mut before: usize) -> Result<(), String> {
         match source {
             Source::Foreign(Foreign::Workload) => {
-                let Some(workload) = self.objects.workloads.get_mut(key).filter(|w| trim::may_wait(w)) else {
+                let Some(kept) = self.objects.workloads.get_mut(key).filter(|w| trim::may_wait(w)) else {
                     self.remove(source, key);
                     return Ok(());
                 };
-                *workload = trim::workload(std::mem::take(workload));
+                let mut workload = trim::workload(Arc::unwrap_or_clone(std::mem::take(kept)));
                 for set in &mut workload.spec.pod_sets {
-                    self.costs.add(&key.0, std::mem::take(&mut before), &mut set.template.spec);
+                    let spec = &mut set.template.spec;
+                    spec.change(|spec| self.costs.add(&key.0, std::mem::take(&mut before), spec));
+                    self.templates.share(spec.shared());
                 }
+                if let Some(admission) = &mut workload.status.admission {
+                    self.admissions.share(admission);
+                }
+                *kept = Arc::new(workload);
             }
             Source::Foreign(Foreign::ClusterQueue) => {
                 if let Some(queue) = self.objects.cluster_queues.get_mut(&key.1) {
@@ -105,17 +111,20 @@ impl Store {
                 }
             }
             Source::Foreign(Foreign::Notebook) => {
-                if let Some(notebook) = self.objects.notebooks.get_mut(key) {
-                    *notebook = trim::notebook(std::mem::take(notebook));
-                    self.costs.add(&key.0, before, &mut notebook.spec.template.spec);
+                if let Some(kept) = self.objects.notebooks.get_mut(key) {
+                    let mut notebook = trim::notebook(Arc::unwrap_or_clone(std::mem::take(kept)));
+                    let spec = &mut notebook.spec.template.spec;
+                    spec.change(|spec| self.costs.add(&key.0, before, spec));
+                    self.templates.share(spec.shared());
+                    *kept = Arc::new(notebook);
                 }
             }
             Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
                 let at = (foreign.names().1.to_owned(), key.clone());
-                if let Some(server) = self.objects.model_servers.get_mut(&at) {
-                    *server = trim::model_server(std::mem::take(server));
+                if let Some(kept) = self.objects.model_servers.get_mut(&at) {
+                    *kept = Arc::new(trim::model_server(Arc::unwrap_or_clone(std::mem::take(kept))));
                     // Only one that names a profile keeps it from being deleted.
-                    if server.hardware_profile().is_none() {
+                    if kept.hardware_profile().is_none() {
                         self.objects.model_servers.remove(&at);
                     }
                 }

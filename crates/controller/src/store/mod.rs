@@ -10,6 +10,7 @@ mod dynamic;
 pub mod history;
 mod item;
 mod pod_sums;
+mod pool;
 mod shared_labels;
 mod source;
 pub mod trim;
@@ -17,7 +18,8 @@ pub mod trim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm, Pod};
+use api::foreign::workload::Admission;
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use observe::Objects;
 use observe::objects::Key;
@@ -74,6 +76,10 @@ pub struct Store {
     /// Labels of nodes that nobody reads; none are laid aside where all are
     /// wanted, as for a recording.
     shared_labels: Option<shared_labels::SharedLabels>,
+    /// What workbenches and workloads ask for.
+    templates: pool::Pool<PodSpec>,
+    /// The quota that workloads have.
+    admissions: pool::Pool<Admission>,
     /// What the pods and workbenches of each namespace cost.
     costs: bounds::Costs,
     watches: BTreeMap<Source, Watch>,
@@ -380,13 +386,18 @@ impl Store {
             Source::GpuNodes => &objects.gpu_nodes.get(&key.1)?.metadata,
             Source::Map(_) => &objects.config_maps.get(key)?.metadata,
             Source::Foreign(Foreign::ClusterPolicy) => &objects.cluster_policies.get(&key.1)?.metadata,
-            Source::Foreign(Foreign::Notebook) => &objects.notebooks.get(key)?.metadata,
+            Source::Foreign(Foreign::Notebook) => {
+                return objects.notebooks.get(key)?.metadata.resource_version.clone();
+            }
             Source::Foreign(Foreign::HardwareProfile) => &objects.hardware_profiles.get(key)?.metadata,
             Source::Foreign(Foreign::DscInitialization) => &objects.installations.get(&key.1)?.metadata,
             Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
-                &objects.model_servers.get(&(foreign.names().1.to_owned(), key.clone()))?.metadata
+                let at = (foreign.names().1.to_owned(), key.clone());
+                return objects.model_servers.get(&at)?.metadata.resource_version.clone();
             }
-            Source::Foreign(Foreign::Workload) => &objects.workloads.get(key)?.metadata,
+            Source::Foreign(Foreign::Workload) => {
+                return objects.workloads.get(key)?.metadata.resource_version.clone();
+            }
             Source::Foreign(Foreign::AdmissionCheck) => &objects.admission_checks.get(&key.1)?.metadata,
             Source::Foreign(Foreign::ResourceFlavor) => &objects.resource_flavors.get(&key.1)?.metadata,
             Source::Foreign(Foreign::ClusterQueue) => &objects.cluster_queues.get(&key.1)?.metadata,

@@ -118,7 +118,7 @@ impl Store {
             let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
             let pods = objects.pods.values().filter(waits).map(|pod| of_pod(pod));
             let policies = objects.policies.values().map(|policy| of_selector(&policy.spec.node_selector));
-            let workbenches = objects.notebooks.values().map(of_notebook);
+            let workbenches = objects.notebooks.values().map(|notebook| of_notebook(notebook));
             let profiles = objects.hardware_profiles.values().map(of_profile);
             let flavors = objects.resource_flavors.values().map(of_flavor);
             let volumes = objects.volumes.labels().cloned();
@@ -137,7 +137,9 @@ impl Store {
             Source::Policies => {
                 objects.policies.get(&key.1).map(|policy| of_selector(&policy.spec.node_selector))
             }
-            Source::Foreign(Foreign::Notebook) => objects.notebooks.get(key).map(of_notebook),
+            Source::Foreign(Foreign::Notebook) => {
+                objects.notebooks.get(key).map(|notebook| of_notebook(notebook))
+            }
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.get(key).map(of_profile),
             Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.get(&key.1).map(of_flavor),
             _ => None,
@@ -183,7 +185,7 @@ pub(super) fn of_terms(terms: &[NodeSelectorTerm]) -> BTreeSet<String> {
 
 /// The keys that a workbench names.
 pub(super) fn of_notebook(notebook: &Notebook) -> BTreeSet<String> {
-    of_spec(&notebook.spec.template.spec)
+    of_spec(notebook.spec.template.spec.shape())
 }
 
 /// The keys that a hardware profile names.

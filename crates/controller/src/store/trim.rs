@@ -306,7 +306,8 @@ fn claims(
     annotations: Option<&BTreeMap<String, String>>,
     pod: Option<&str>,
 ) -> Option<(String, String)> {
-    observe::volumes::noted(&observe::volumes::claims(spec, annotations, pod))
+    let noted = observe::volumes::noted_on(annotations);
+    observe::volumes::noted(&observe::volumes::claims(spec, noted, pod))
 }
 
 /// A workbench, for a recording: what it asks for and whether it should run.
@@ -314,10 +315,11 @@ fn claims(
 #[must_use]
 pub fn notebook(full: Notebook) -> Notebook {
     let Notebook { metadata: meta, spec, status } = full;
-    let mut meta = metadata(meta);
+    let mut meta = metadata(meta.into());
+    let spec = PodSpec::from(spec.template.spec);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
     let active_in = meta.annotations.as_ref().and_then(|all| hour(all.get(notebook::LAST_ACTIVITY)?));
-    let noted = claims(&spec.template.spec, meta.annotations.as_ref(), None);
+    let noted = claims(&spec, meta.annotations.as_ref(), None);
     let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
     for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
@@ -330,8 +332,8 @@ pub fn notebook(full: Notebook) -> Notebook {
         meta.annotations.get_or_insert_default().insert(notebook::LAST_ACTIVITY.to_owned(), hour);
     }
     meta.labels = keep(meta.labels, |key| key == notebook::QUEUE);
-    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
-    Notebook { metadata: meta, spec, status }
+    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec, was_cut).into() } };
+    Notebook { metadata: meta.into(), spec, status }
 }
 
 /// The hour of a time. Culling writes the last activity of each workbench that
@@ -354,7 +356,7 @@ pub fn may_wait(workload: &Workload) -> bool {
 /// Whether a pod of a workload asks for anything of GPUs.
 #[must_use]
 pub fn asks_for_gpus(workload: &Workload) -> bool {
-    workload.spec.pod_sets.iter().any(|set| asks(&set.template.spec, is_gpu))
+    workload.spec.pod_sets.iter().any(|set| asks(set.template.spec.shape(), is_gpu))
 }
 
 /// A workload of a queue: the pods that it wants, its quota, and what checks
@@ -363,7 +365,8 @@ pub fn asks_for_gpus(workload: &Workload) -> bool {
 #[must_use]
 pub fn workload(full: Workload) -> Workload {
     let is_admitted = full.is("Admitted");
-    let Workload { metadata: mut meta, spec, status } = full;
+    let Workload { metadata: meta, spec, status } = full;
+    let mut meta = ObjectMeta::from(meta);
     let owners = meta.owner_references.take().map(|owners| owners.into_iter().filter(is_named).collect());
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
@@ -372,13 +375,15 @@ pub fn workload(full: Workload) -> Workload {
     meta.labels = None;
     // Of one that is admitted its pods say where they may go.
     let set = |set: PodSet| {
-        let claims = observe::volumes::claims(&set.template.spec, None, None);
+        let PodSet { name, count, template } = set;
+        let spec = PodSpec::from(template.spec);
+        let claims = observe::volumes::claims(&spec, None, None);
         let claims = claims.into_iter().take(bounds::MOST_CLAIMS).collect();
         let volumes = observe::volumes::only_claims(claims).filter(|_| !is_admitted);
-        let spec = PodSpec { volumes, ..waiting(set.template.spec, was_cut) };
-        PodSet { template: PodTemplate { spec }, ..set }
+        let spec = PodSpec { volumes, ..waiting(spec, was_cut) }.into();
+        PodSet { name, count, template: PodTemplate { spec } }
     };
-    let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
+    let mut spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
     let conditions = status.conditions.into_iter().filter(read);
     // Why it has no quota is said to who asks; the rest is what it says that counts.
@@ -387,8 +392,15 @@ pub fn workload(full: Workload) -> Workload {
         true => Condition { message: bounds::cut(c.message, LONGEST_OWNER), reason: String::new(), ..c },
         false => Condition { message: String::new(), reason: String::new(), ..c },
     };
-    let conditions = conditions.map(said).collect();
-    Workload { metadata: meta, spec, status: WorkloadStatus { conditions, ..status } }
+    let mut status = WorkloadStatus { conditions: conditions.map(said).collect(), ..status };
+    // While they were read, lists had room for more than came, or is kept.
+    spec.pod_sets.shrink_to_fit();
+    status.conditions.shrink_to_fit();
+    status.admission_checks.shrink_to_fit();
+    for check in &mut status.admission_checks {
+        check.pod_set_updates.shrink_to_fit();
+    }
+    Workload { metadata: meta.into(), spec, status }
 }
 
 /// A cluster queue: what it covers and gives of GPUs, and what of that is taken.
@@ -438,14 +450,14 @@ pub fn hardware_profile(full: HardwareProfile) -> HardwareProfile {
 /// A model server: the profile that it names.
 #[must_use]
 pub fn model_server(full: ModelServer) -> ModelServer {
-    let mut meta = metadata(full.metadata);
+    let mut meta = metadata(full.metadata.into());
     let read = [notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
     for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
         *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
     }
     meta.labels = None;
-    ModelServer { metadata: meta }
+    ModelServer { metadata: meta.into() }
 }
 
 /// Whether a pod does nothing but take room on its node: it is bound, has

@@ -249,7 +249,7 @@ fn a_workbench_that_changes_costs_what_it_costs_once() {
         let object = serde_json::from_value(notebook).unwrap();
         store.take(&source, Change::Put(Item::Dynamic(Box::new(object))));
     }
-    let kept = serde_json::to_string(store.objects.notebooks.values().next().unwrap()).unwrap();
+    let kept = serde_json::to_string(&**store.objects.notebooks.values().next().unwrap()).unwrap();
     assert!(kept.contains("v149"), "{kept}");
 }
 

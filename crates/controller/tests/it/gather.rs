@@ -245,7 +245,7 @@ async fn the_environment_of_a_workbench_and_what_is_noted_on_it_are_not_recorded
     .await;
     let gathered = read(&server).await.unwrap();
     let read =
-        serde_json::to_string(&gathered.objects.notebooks[&("ns".to_owned(), "w".to_owned())]).unwrap();
+        serde_json::to_string(&*gathered.objects.notebooks[&("ns".to_owned(), "w".to_owned())]).unwrap();
     assert!(read.contains("mig-1g.10gb") && read.contains("small"), "{read}");
     for secret in ["hunter2", "TOKEN", "alice"] {
         assert!(!read.contains(secret), "{read}");

@@ -375,7 +375,7 @@ fn of_a_workbench_and_a_profile_nothing_else_is_kept() {
             "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}},
     });
     let store = foreign(Foreign::Notebook, &notebook);
-    let kept = serde_json::to_string(store.objects.notebooks.values().next().unwrap()).unwrap();
+    let kept = serde_json::to_string(&**store.objects.notebooks.values().next().unwrap()).unwrap();
     for (word, is_kept) in [
         ("SECRET", false),
         ("\"note\"", false),
@@ -406,9 +406,9 @@ fn the_hour_of_the_last_activity_of_a_workbench_is_kept_and_no_minute_of_it() {
     const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
     let lab = |annotations: Value| {
         let full = json!({"metadata": {"name": "lab", "namespace": "vision", "annotations": annotations}});
-        trim::notebook(read(&full)).metadata.annotations.unwrap_or_default()
+        trim::notebook(read(&full)).metadata.annotations
     };
-    let kept = |at: &str| lab(json!({LAST_ACTIVITY: at})).get(LAST_ACTIVITY).cloned();
+    let kept = |at: &str| lab(json!({LAST_ACTIVITY: at})).get(LAST_ACTIVITY).map(str::to_owned);
     assert_eq!(kept("2026-11-21T08:00:00Z").as_deref(), Some("2026-11-21T08:00:00Z"));
     assert_eq!(kept("2026-11-21T08:59:59.9Z"), kept("2026-11-21T08:00:01Z"), "each minute is no news");
     assert_eq!(kept("2026-11-21T10:30:00+02:00").as_deref(), Some("2026-11-21T08:00:00Z"));
@@ -431,7 +431,7 @@ fn of_a_workload_the_claims_are_kept_until_its_pods_say_where_they_may_go() {
                 "lastTransitionTime": "2026-11-20T08:00:00Z"}]},
         })));
         assert!(trim::asks_for_gpus(&workload));
-        observe::volumes::claims(&workload.spec.pod_sets[0].template.spec, None, None)
+        observe::volumes::claims(&workload.spec.pod_sets[0].template.spec.whole(), None, None)
             .into_iter()
             .collect::<Vec<_>>()
     };

@@ -8,6 +8,7 @@ use std::fmt;
 
 use api::foreign::queue::ResourceQuota;
 use api::foreign::{ClusterQueue, Workload};
+use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mig::{GpuResource, ProfileName};
 use planner::inventory::Inventory;
@@ -118,11 +119,13 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
         for (resource, by) in asked.get(name.as_str()).into_iter().flatten() {
             if !queue.covers(resource) {
                 let Asked { workloads, profiles } = by;
+                let workloads = workloads.iter().map(|key| Key::clone(key)).collect();
+                let profiles = profiles.iter().map(|key| Key::clone(key)).collect();
                 found.push(Drift {
                     queue: name.clone(),
                     flavor: None,
                     resource: resource.clone(),
-                    what: What::NotCovered { workloads: workloads.clone(), profiles: profiles.clone() },
+                    what: What::NotCovered { workloads, profiles },
                 });
             }
         }
@@ -223,22 +226,30 @@ fn less_than_held(queue: &str, flavor: &str, given: &ResourceQuota, object: &Clu
 
 /// Who asks for a resource by way of a queue.
 #[derive(Default)]
-struct Asked {
-    workloads: Vec<Key>,
-    profiles: Vec<Key>,
+struct Asked<'a> {
+    workloads: Vec<&'a Key>,
+    profiles: Vec<&'a Key>,
 }
 
 /// What is asked for in each cluster queue: by workloads that have not ended,
 /// and by hardware profiles that lead there.
-fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked>> {
-    let mut asked: BTreeMap<&str, BTreeMap<String, Asked>> = BTreeMap::new();
+fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked<'_>>> {
+    let mut asked: BTreeMap<&str, BTreeMap<String, Asked<'_>>> = BTreeMap::new();
+    let mut shapes = OfShapes::default();
     for (key, workload) in &objects.workloads {
         let Some(queue) = cluster_queue(objects, key, workload) else { continue };
         if workload.is("Finished") {
             continue;
         }
-        for resource in resources(workload) {
-            asked.entry(queue).or_default().entry(resource).or_default().workloads.push(key.clone());
+        let in_queue = asked.entry(queue).or_default();
+        for resource in shapes.resources(workload) {
+            match in_queue.get_mut(resource) {
+                Some(by) => by.workloads.push(key),
+                None => {
+                    in_queue
+                        .insert(resource.to_owned(), Asked { workloads: vec![key], profiles: Vec::new() });
+                }
+            }
         }
     }
     for (key, profile) in objects.hardware_profiles.iter().filter(|(_, profile)| !profile.is_disabled()) {
@@ -250,13 +261,7 @@ fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked>> {
         for queue in leads_to {
             let offers = profile.spec.identifiers.iter().map(|identifier| &identifier.identifier);
             for resource in offers.filter(|resource| GpuResource::is_one(resource)) {
-                asked
-                    .entry(queue)
-                    .or_default()
-                    .entry(resource.clone())
-                    .or_default()
-                    .profiles
-                    .push(key.clone());
+                asked.entry(queue).or_default().entry(resource.clone()).or_default().profiles.push(key);
             }
         }
     }
@@ -276,11 +281,29 @@ pub fn cluster_queue<'a>(objects: &'a Objects, key: &Key, workload: &'a Workload
 /// The resources of GPUs that a workload asks for.
 #[must_use]
 pub fn resources(workload: &Workload) -> BTreeSet<String> {
-    let specs = workload.spec.pod_sets.iter().map(|set| &set.template.spec);
-    let all = specs.flat_map(pods::all_that_it_takes);
+    workload.spec.pod_sets.iter().flat_map(|set| of_gpus(set.template.spec.shape())).collect()
+}
+
+/// The resources of GPUs that a pod asks for.
+fn of_gpus(spec: &PodSpec) -> BTreeSet<String> {
+    let all = pods::all_that_it_takes(spec).into_iter();
     all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource))
         .map(|(resource, _)| resource)
         .collect()
+}
+
+/// What pods of each shape ask for. Thousands of workloads share a few shapes, and each is read once.
+#[derive(Default)]
+struct OfShapes(BTreeMap<*const PodSpec, BTreeSet<String>>);
+
+impl OfShapes {
+    fn resources(&mut self, workload: &Workload) -> BTreeSet<&str> {
+        let shapes = || workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
+        for shape in shapes() {
+            self.0.entry(shape).or_insert_with(|| of_gpus(shape));
+        }
+        shapes().flat_map(|shape| &self.0[&std::ptr::from_ref(shape)]).map(String::as_str).collect()
+    }
 }
 
 /// A resource as people call it: the profile's name where it is one's.

@@ -4,7 +4,6 @@
 //! A workload that waits for quota is not a request: it may never get it. A workload with our answer
 //! `Ready` is still a request, so that its slices are not planned for others before its pods are bound.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::Workload;
@@ -17,7 +16,7 @@ use planner::names::RequestId;
 
 use super::{Asked, Counted, HIGHEST_PRIORITY};
 use crate::names;
-use crate::objects::{Key, Objects, title};
+use crate::objects::{Key, Objects};
 use crate::owners;
 use crate::pods::{self, Life};
 use crate::problem::Problem;
@@ -47,7 +46,8 @@ pub struct QueuedSet {
     /// How many of its pods have a node, or have had one.
     pub placed: u32,
     /// Whether somebody else says on which node its pods are to run: their
-    /// author, a flavor, or Kueue itself by a topology.
+    /// author, a flavor, or Kueue itself by a topology. It is asked only of sets
+    /// that have requests, as is what follows.
     pub is_kept_to_a_node: bool,
     /// Whether it asks for something that looks like a slice, and is the
     /// resource of no profile: nothing could ever serve it.
@@ -57,8 +57,11 @@ pub struct QueuedSet {
 /// The requests that are somebody's already: a workload may share its owner
 /// with others, and each has its own pods.
 #[derive(Default)]
-struct Taken {
-    ids: BTreeSet<RequestId>,
+struct Taken<'a> {
+    /// Of pods that are there.
+    ids: BTreeSet<&'a RequestId>,
+    /// Of pods that nobody has made yet.
+    not_made: BTreeSet<RequestId>,
     /// The next number to look at, by owner.
     next: BTreeMap<RequestId, u32>,
 }
@@ -68,7 +71,7 @@ pub(super) struct Queues<'a> {
     objects: &'a Objects,
     siblings: &'a BTreeMap<RequestId, &'a Pod>,
     /// The requests of the pods below each controller, the pods included.
-    below: BTreeMap<(String, Key), Vec<RequestId>>,
+    below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>>,
     /// How long the pods of an admitted workload may take to be made.
     made_within: SignedDuration,
     now: Timestamp,
@@ -81,11 +84,11 @@ impl<'a> Queues<'a> {
         made_within: SignedDuration,
         now: Timestamp,
     ) -> Self {
-        let mut below: BTreeMap<(String, Key), Vec<RequestId>> = BTreeMap::new();
+        let mut below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>> = BTreeMap::new();
         if !objects.workloads.is_empty() {
             for (id, pod) in siblings {
                 for of in owners::chain(objects, pod) {
-                    below.entry(of).or_default().push(id.clone());
+                    below.entry(of).or_default().push(id);
                 }
             }
         }
@@ -102,7 +105,8 @@ impl<'a> Queues<'a> {
     ) -> BTreeMap<Key, QueuedWorkload> {
         let mut queued = BTreeMap::new();
         let mut taken = Taken::default();
-        let due = self.objects.workloads.iter().filter(|(_, workload)| workload.has_quota());
+        let workloads = self.objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
+        let due = workloads.filter(|(_, workload)| workload.has_quota());
         let mut due: Vec<(&Key, &Workload)> = due.collect();
         // The oldest first: one that comes takes no number of those that are there.
         due.sort_by_key(|(key, workload)| {
@@ -142,7 +146,7 @@ impl<'a> Queues<'a> {
         key: &Key,
         workload: &Workload,
         checks: &[&AdmissionCheckState],
-        taken: &mut Taken,
+        taken: &mut Taken<'a>,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
@@ -151,31 +155,35 @@ impl<'a> Queues<'a> {
         let mut sets = Vec::new();
         for set in &workload.spec.pod_sets {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
-            let spec = self.as_it_will_run(workload, set, checks);
-            queued.is_kept_to_a_node =
-                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
-                    || self.is_placed_by_topology(workload, set);
-            queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
-            let mut asked =
-                Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
-            asked.spec = Cow::Owned(spec);
-            asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
             let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
-            let of_this_set: Vec<_> = of_this_set.filter(|id| !taken.ids.contains(id)).cloned().collect();
+            let of_this_set: Vec<&RequestId> =
+                of_this_set.filter(|id| !taken.ids.contains(*id)).copied().collect();
             let count = counted.bounded(workload, workload.count_of(set), problems);
             let count = usize::try_from(count).unwrap_or_default();
             let mut ids = Vec::new();
             for id in of_this_set.into_iter().take(count) {
-                taken.ids.insert(id.clone());
-                match pods::life(self.siblings[&id]) {
+                taken.ids.insert(id);
+                match pods::life(self.siblings[id]) {
                     Life::Bound | Life::Ended => queued.placed += 1,
-                    Life::Unschedulable | Life::Waiting => ids.push(id),
+                    Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
                 }
             }
             if self.may_be_made(workload) {
                 let missing = count.saturating_sub(ids.len() + queued.placed as usize);
                 ids.extend(self.not_made_yet(key, workload, missing, taken));
             }
+            // Of thousands that run, nobody asks what they asked for.
+            if ids.is_empty() {
+                sets.push(queued);
+                continue;
+            }
+            let spec = self.as_it_will_run(workload, set, checks);
+            queued.is_kept_to_a_node =
+                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
+                    || self.is_placed_by_topology(workload, set);
+            queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
+            let mut asked = Asked::of_template("Workload", &workload.metadata, spec);
+            asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
             for id in ids {
                 let known = requests.contains_key(&id);
                 let request = if known {
@@ -196,17 +204,13 @@ impl<'a> Queues<'a> {
     /// The pods that are there, by their requests. A pod that names another
     /// workload is not among them: the groups of a `LeaderWorkerSet` are
     /// workloads of one owner.
-    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> Vec<RequestId> {
-        let owners = workload.metadata.owner_references.iter().flatten();
-        let found: BTreeSet<RequestId> = owners
-            .filter_map(|owner| {
-                self.below.get(&(owner.kind.clone(), (namespace.clone(), owner.name.clone())))
-            })
-            .flatten()
-            .filter(|id| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name))
-            .cloned()
-            .collect();
-        found.into_iter().collect()
+    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> BTreeSet<&'a RequestId> {
+        let owners = workload.metadata.owner_references.iter();
+        let below = owners.filter_map(|owner| {
+            self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
+        });
+        let is_its_own = |id: &&RequestId| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name);
+        below.flatten().copied().filter(is_its_own).collect()
     }
 
     /// Whether a pod of a workload belongs to this set, as far as it says so.
@@ -236,16 +240,16 @@ impl<'a> Queues<'a> {
         key: &Key,
         workload: &Workload,
         count: usize,
-        taken: &mut Taken,
+        taken: &mut Taken<'a>,
     ) -> Vec<RequestId> {
         let root = self.owner(key, workload);
-        let Taken { ids, next } = taken;
+        let Taken { ids: _, not_made, next } = taken;
         let ordinal = next.entry(root.clone()).or_default();
         let mut found = Vec::new();
         while found.len() < count {
             let id = RequestId { ordinal: *ordinal, ..root.clone() };
             *ordinal += 1;
-            if !self.siblings.contains_key(&id) && ids.insert(id.clone()) {
+            if !self.siblings.contains_key(&id) && not_made.insert(id.clone()) {
                 found.push(id);
             }
         }
@@ -270,7 +274,7 @@ impl<'a> Queues<'a> {
     /// A pod of a set as Kueue will start it: with the labels and tolerations
     /// of its flavors, and the node to which we have kept it.
     fn as_it_will_run(&self, workload: &Workload, set: &PodSet, checks: &[&AdmissionCheckState]) -> PodSpec {
-        let mut spec = set.template.spec.clone();
+        let mut spec = set.template.spec.whole();
         let mut labels = spec.node_selector.take().unwrap_or_default();
         let mut tolerations = spec.tolerations.take().unwrap_or_default();
         let flavors: BTreeSet<&String> = workload
@@ -283,7 +287,7 @@ impl<'a> Queues<'a> {
         }
         for check in checks.iter().filter(|check| check.state == "Ready") {
             let updates = check.pod_set_updates.iter().filter(|update| update.name == set.name);
-            labels.extend(updates.flat_map(|update| update.node_selector.clone()));
+            labels.extend(updates.flat_map(|update| BTreeMap::from(update.node_selector.clone())));
         }
         spec.node_selector = Some(labels).filter(|labels| !labels.is_empty());
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());

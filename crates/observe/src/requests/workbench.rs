@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use planner::demand::Refusal;
 
 use super::Asked;
-use crate::objects::{Objects, title};
+use crate::objects::Objects;
 use crate::pods;
 use crate::problem::{Problem, Severity};
 
@@ -20,8 +20,7 @@ const LONGEST_NAME: usize = 63;
 /// What a workbench asks for: its pod template, with what its hardware profile
 /// adds where the template is silent (as the profile's webhook does it).
 pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut Vec<Problem>) -> Asked<'a> {
-    let object = title("Notebook", &notebook.metadata);
-    let mut asked = Asked::new(&notebook.spec.template.spec, &notebook.metadata, object);
+    let mut asked = Asked::of_template("Notebook", &notebook.metadata, notebook.spec.template.spec.whole());
     let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
     if own_name.len() > LONGEST_NAME {
         let why = format!(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::PodSpec;
 
 use crate::objects::{Key, Objects};
-use crate::volumes::{Volumes, claims};
+use crate::volumes::{CLAIMS, Volumes, claims, noted_on};
 
 /// Those of pods that are not bound, and of pods to come, that only some nodes can have.
 pub(super) fn waited_for(objects: &Objects) -> Volumes {
@@ -17,15 +17,15 @@ pub(super) fn waited_for(objects: &Objects) -> Volumes {
         let is_bound = |node: &String| !node.is_empty();
         let waits = |spec: &&PodSpec| !spec.node_name.as_ref().is_some_and(is_bound);
         if let Some(spec) = pod.spec.as_ref().filter(waits) {
-            learn(namespace, claims(spec, pod.metadata.annotations.as_ref(), Some(name)));
+            learn(namespace, claims(spec, noted_on(pod.metadata.annotations.as_ref()), Some(name)));
         }
     }
     for ((namespace, _), lab) in &objects.notebooks {
-        learn(namespace, claims(&lab.spec.template.spec, lab.metadata.annotations.as_ref(), None));
+        learn(namespace, claims(&lab.spec.template.spec.whole(), lab.metadata.annotations.get(CLAIMS), None));
     }
     for ((namespace, _), workload) in &objects.workloads {
         for set in &workload.spec.pod_sets {
-            learn(namespace, claims(&set.template.spec, None, None));
+            learn(namespace, claims(&set.template.spec.whole(), None, None));
         }
     }
     let Volumes { claims, places } = &objects.volumes;

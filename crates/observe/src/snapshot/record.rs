@@ -100,16 +100,16 @@ fn documents(objects: &Objects) -> Vec<Value> {
         all.extend("nvidia.com/v1alpha1", "GPUCluster", [&json!({"metadata": {"name": "gpu-cluster"}})]);
     }
     all.extend("infrastructure.opendatahub.io/v1", "HardwareProfile", hardware_profiles.values());
-    all.extend("kubeflow.org/v1", "Notebook", notebooks.values());
+    all.extend("kubeflow.org/v1", "Notebook", notebooks.values().map(AsRef::as_ref));
     for ((kind, _), server) in model_servers {
         let version = if kind == "InferenceService" { "v1beta1" } else { "v1alpha1" };
-        all.extend(&format!("serving.kserve.io/{version}"), kind, [server]);
+        all.extend(&format!("serving.kserve.io/{version}"), kind, [server.as_ref()]);
     }
     all.extend("kueue.x-k8s.io/v1beta1", "AdmissionCheck", admission_checks.values());
     all.extend("kueue.x-k8s.io/v1beta1", "ResourceFlavor", resource_flavors.values());
     all.extend("kueue.x-k8s.io/v1beta2", "ClusterQueue", cluster_queues.values());
     all.extend("kueue.x-k8s.io/v1beta2", "LocalQueue", local_queues.values());
-    all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values());
+    all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values().map(AsRef::as_ref));
     for ((kind, (namespace, name)), owner) in owners {
         // Who controls a pod is in the pod; who controls that, here.
         let api_version = match kind.as_str() {

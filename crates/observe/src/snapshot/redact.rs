@@ -6,19 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::GpuNode;
 use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, QUEUE, STOPPED};
+use api::foreign::workload::Admission;
 use api::foreign::{
-    AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor,
+    AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor, Shared,
     Workload, hardware_profile,
 };
 use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
-use api::{GpuNode, GpuPartitionPolicy};
-use k8s_openapi::api::core::v1::{Affinity, ConfigMap, Namespace, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Affinity, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::placed::waited_for;
 use super::pseudonyms::{Pseudonyms, numbered};
 use super::selected::{named_by_policies, selected_by};
+use super::stripped;
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
 use crate::apart;
@@ -136,7 +138,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 .map(|(volume, nodes)| (names.of_cluster(volume), nodes.clone()))
                 .collect(),
         },
-        config_maps: config_maps.iter().map(|(key, map)| (key.clone(), config_map(map))).collect(),
+        config_maps: config_maps.iter().map(|(key, map)| (key.clone(), stripped::config_map(map))).collect(),
         priority_classes: priority_classes
             .iter()
             .map(|(name, class)| {
@@ -152,17 +154,23 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 )
             })
             .collect(),
-        notebooks: notebooks.iter().map(|(key, notebook)| (of(key), by.notebook(key, notebook))).collect(),
+        notebooks: notebooks
+            .iter()
+            .map(|(key, notebook)| (of(key), Arc::new(by.notebook(key, notebook))))
+            .collect(),
         hardware_profiles: hardware_profiles
             .iter()
             .map(|(key, profile)| (of(key), by.profile(profile)))
             .collect(),
         model_servers: model_servers
             .iter()
-            .map(|((kind, key), server)| ((kind.clone(), of(key)), by.model_server(server)))
+            .map(|((kind, key), server)| ((kind.clone(), of(key)), Arc::new(by.model_server(server))))
             .collect(),
         installations: BTreeMap::new(),
-        workloads: workloads.iter().map(|(key, workload)| (of(key), by.workload(key, workload))).collect(),
+        workloads: workloads
+            .iter()
+            .map(|(key, workload)| (of(key), Arc::new(by.workload(key, workload))))
+            .collect(),
         admission_checks: admission_checks
             .iter()
             .map(|(name, check)| {
@@ -198,7 +206,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         unmade: BTreeMap::new(),
         menu_differs_since: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,
-        policies: policies.iter().map(|(name, policy)| (name.clone(), self::policy(policy))).collect(),
+        policies: policies.iter().map(|(name, policy)| (name.clone(), stripped::policy(policy))).collect(),
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
         owners: owners
             .iter()
@@ -239,7 +247,7 @@ fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
     for ((namespace, name), workload) in &objects.workloads {
         learn(namespace, name);
         learn(namespace, &workload.spec.queue_name);
-        for owner in workload.metadata.owner_references.iter().flatten() {
+        for owner in &workload.metadata.owner_references {
             // A pod's own name may end with its number.
             if !objects.pods.contains_key(&(namespace.clone(), owner.name.clone())) {
                 learn(namespace, &owner.name);
@@ -257,8 +265,9 @@ fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
         learn(namespace, name);
         learn(namespace, lab.queue().unwrap_or_default());
     }
-    let servers = objects.model_servers.values().filter_map(ModelServer::hardware_profile);
-    for (namespace, name) in objects.notebooks.values().filter_map(Notebook::hardware_profile).chain(servers)
+    let servers = objects.model_servers.values().filter_map(|server| server.hardware_profile());
+    for (namespace, name) in
+        objects.notebooks.values().filter_map(|lab| lab.hardware_profile()).chain(servers)
     {
         learn(&namespace, &name);
     }
@@ -403,7 +412,8 @@ impl Redactor<'_> {
         let mut metadata = self.metadata(&pod.metadata);
         metadata.labels = Some(labels).filter(|labels| !labels.is_empty());
         if let Some(spec) = &pod.spec {
-            let claims = volumes::claims(spec, pod.metadata.annotations.as_ref(), Some(&name));
+            let noted = volumes::noted_on(pod.metadata.annotations.as_ref());
+            let claims = volumes::claims(spec, noted, Some(&name));
             let claims = volumes::noted(&self.claims(&namespace, claims));
             let rules = apart::rules(pod).into_iter().map(|rule| rule.renamed(&self.rules)).collect();
             let noted: BTreeMap<_, _> = claims.into_iter().chain(apart::noted(&rules)).collect();
@@ -447,30 +457,30 @@ impl Redactor<'_> {
     }
 
     fn notebook(&self, (namespace, name): &Key, notebook: &Notebook) -> Notebook {
-        let mut metadata = self.metadata(&notebook.metadata);
-        let mut annotations =
-            retain(&notebook.metadata.annotations, |key| key == STOPPED).unwrap_or_default();
+        let before = notebook.metadata.whole();
+        let mut metadata = self.metadata(&before);
+        let mut annotations = retain(&before.annotations, |key| key == STOPPED).unwrap_or_default();
         // As we read it: what else stands there may be a name.
         if let Some(at) = notebook.last_activity() {
             annotations.insert(LAST_ACTIVITY.to_owned(), at.to_string());
         }
-        let claims =
-            volumes::claims(&notebook.spec.template.spec, notebook.metadata.annotations.as_ref(), None);
+        let whole = notebook.spec.template.spec.whole();
+        let claims = volumes::claims(&whole, volumes::noted_on(before.annotations.as_ref()), None);
         annotations.extend(volumes::noted(&self.claims(namespace, claims)));
         annotations.extend(notebook.hardware_profile().iter().flat_map(|key| self.profile_of(key)));
         metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
         let queue = notebook.queue().map(|queue| self.names.thing(namespace, queue));
         metadata.labels = queue.map(|queue| [(QUEUE.to_owned(), queue)].into());
-        let mut notebook = Notebook { metadata, ..notebook.clone() };
-        let spec = self.spec(namespace, name, &notebook.spec.template.spec);
-        notebook.spec.template.spec = PodSpec { volumes: None, ..spec };
+        let mut notebook = Notebook { metadata: metadata.into(), ..notebook.clone() };
+        let spec = self.spec(namespace, name, &whole);
+        notebook.spec.template.spec = PodSpec { volumes: None, ..spec }.into();
         notebook
     }
 
     fn model_server(&self, server: &ModelServer) -> ModelServer {
-        let mut metadata = self.metadata(&server.metadata);
+        let mut metadata = self.metadata(&server.metadata.whole());
         metadata.annotations = server.hardware_profile().map(|key| self.profile_of(&key));
-        ModelServer { metadata }
+        ModelServer { metadata: metadata.into() }
     }
 
     /// The annotations by which something names its hardware profile.
@@ -483,14 +493,16 @@ impl Redactor<'_> {
 
     /// What checks and Kueue say names pods and queues.
     fn workload(&self, (namespace, name): &Key, workload: &Workload) -> Workload {
-        let mut workload = Workload { metadata: self.metadata(&workload.metadata), ..workload.clone() };
+        let metadata = self.metadata(&workload.metadata.whole()).into();
+        let mut workload = Workload { metadata, ..workload.clone() };
         workload.spec.queue_name = self.names.thing(namespace, &workload.spec.queue_name);
         for set in &mut workload.spec.pod_sets {
-            set.template.spec = self.spec(namespace, name, &set.template.spec);
+            set.template.spec = self.spec(namespace, name, &set.template.spec.whole()).into();
         }
-        if let Some(admission) = &mut workload.status.admission {
-            admission.cluster_queue = self.names.of_cluster(&admission.cluster_queue);
-        }
+        workload.status.admission = workload.status.admission.map(|admission| {
+            let cluster_queue = self.names.of_cluster(&admission.cluster_queue);
+            Shared::new(Admission { cluster_queue, ..admission.into_value() })
+        });
         for check in &mut workload.status.admission_checks {
             check.message = self.names.in_text(&check.message);
         }
@@ -583,25 +595,4 @@ impl Redactor<'_> {
         }
         node
     }
-}
-
-/// A policy as it stands in Git. Its labels and annotations say who owns it,
-/// and whether the plan was reviewed; neither is planned with.
-fn policy(policy: &GpuPartitionPolicy) -> GpuPartitionPolicy {
-    let metadata = ObjectMeta { labels: None, annotations: None, ..policy.metadata.clone() };
-    GpuPartitionPolicy { metadata, spec: policy.spec.clone(), status: None }
-}
-
-/// A map of layouts without the words of who wrote it.
-fn config_map(map: &ConfigMap) -> ConfigMap {
-    let without_comments = |text: &String| {
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
-    };
-    let data = map
-        .data
-        .as_ref()
-        .map(|data| data.iter().map(|(key, text)| (key.clone(), without_comments(text))).collect());
-    let metadata = ObjectMeta { labels: None, annotations: None, ..map.metadata.clone() };
-    ConfigMap { metadata, data, ..map.clone() }
 }

@@ -34,7 +34,7 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
         }
     }
     let pods = objects.pods.values().filter_map(|pod| pod.spec.as_ref());
-    let workbenches = objects.notebooks.values().map(|notebook| &notebook.spec.template.spec);
+    let workbenches = objects.notebooks.values().map(|notebook| notebook.spec.template.spec.shape());
     for spec in pods.chain(workbenches) {
         keys.extend(spec.node_selector.iter().flatten().map(|(key, _)| key.clone()));
         let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
@@ -51,7 +51,7 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
         keys.extend(flavor.spec.node_labels.keys().cloned());
     }
     for set in objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets) {
-        keys.extend(set.template.spec.node_selector.iter().flat_map(|labels| labels.keys().cloned()));
+        keys.extend(set.template.spec.shape().node_selector.iter().flat_map(|labels| labels.keys().cloned()));
     }
     for profile in objects.hardware_profiles.values() {
         let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());

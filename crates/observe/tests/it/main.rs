@@ -18,6 +18,7 @@ mod requests;
 mod seats;
 mod selectors;
 mod shared;
+mod small;
 mod snapshot;
 mod strategies;
 mod whole_gpus;

@@ -81,8 +81,8 @@ fn namespace(objects: &Objects) -> Option<&str> {
 /// Namespace and name of every hardware profile that something names, stopped
 /// workbenches included.
 fn named(objects: &Objects) -> BTreeSet<(String, String)> {
-    let workbenches = objects.notebooks.values().filter_map(api::foreign::Notebook::hardware_profile);
-    let servers = objects.model_servers.values().filter_map(api::foreign::ModelServer::hardware_profile);
+    let workbenches = objects.notebooks.values().filter_map(|notebook| notebook.hardware_profile());
+    let servers = objects.model_servers.values().filter_map(|server| server.hardware_profile());
     workbenches.chain(servers).collect()
 }
 

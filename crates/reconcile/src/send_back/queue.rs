@@ -49,6 +49,27 @@ fn rank(workload: &Workload) -> (i32, Option<Timestamp>) {
     (workload.spec.priority.unwrap_or(0), created)
 }
 
+/// Workloads that hold quota of a queue, the lowest priority first, and of each priority the oldest.
+struct InOrder<'a>(Vec<(&'a Key, &'a Workload)>);
+
+impl<'a> InOrder<'a> {
+    fn new(mut all: Vec<(&'a Key, &'a Workload)>) -> Self {
+        all.sort_by_key(|(_, workload)| rank(workload));
+        Self(all)
+    }
+
+    /// Those of the others that would lose their quota to this one first: one of the lowest priority of all, and the
+    /// youngest of those that are not above it. Whoever takes nothing from these takes nothing from anybody, and with
+    /// thousands of workloads nobody has time to ask each about each.
+    fn weakest_against(&self, key: &Key, taker: &Workload) -> impl Iterator<Item = &'a Workload> {
+        let Self(all) = self;
+        let not_above = all.partition_point(|(_, other)| rank(other).0 <= rank(taker).0);
+        let lowest = all.iter().find(|(other, _)| *other != key);
+        let youngest = all[..not_above].iter().rev().find(|(other, _)| *other != key);
+        lowest.into_iter().chain(youngest).map(|(_, workload)| *workload)
+    }
+}
+
 /// The queues of these holders that admit somebody, and in which others wait.
 pub(super) fn with_holders<'a>(
     objects: &'a Objects,
@@ -138,11 +159,21 @@ impl<'a> Queue<'a> {
         self
     }
 
+    /// How workloads of this queue may take quota from each other.
+    fn preemption(&self) -> &str {
+        let policy = self.object.spec.preemption.as_ref().and_then(|of| of.within_cluster_queue.as_deref());
+        policy.unwrap_or("Never")
+    }
+
+    /// Whether they never may.
+    fn never_preempts(&self) -> bool {
+        matches!(self.preemption(), "" | "Never")
+    }
+
     /// Whether one workload may take the quota of another in this queue.
     fn preempts(&self, taker: &Workload, from: &Workload) -> bool {
-        let policy = self.object.spec.preemption.as_ref().and_then(|of| of.within_cluster_queue.as_deref());
         let (mine, theirs) = (rank(taker), rank(from));
-        match policy.unwrap_or("Never") {
+        match self.preemption() {
             "" | "Never" => false,
             "LowerPriority" => theirs.0 < mine.0,
             // What is not known may be worse.
@@ -159,12 +190,15 @@ impl<'a> Queue<'a> {
                 && !workload.is("Finished")
                 && quota::cluster_queue(objects, key, workload) == self.object.metadata.name.as_deref()
         };
-        let all: Vec<(&Key, &Workload)> =
-            objects.workloads.iter().filter(|(key, workload)| has_quota_here(key, workload)).collect();
+        if self.never_preempts() {
+            return;
+        }
+        let all = objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
+        let all = InOrder::new(all.filter(|(key, workload)| has_quota_here(key, workload)).collect());
         let mut holders = std::mem::take(&mut self.holders);
         holders.retain(|holder| {
-            let mut others = all.iter().filter(|(key, _)| *key != holder.key);
-            !others.any(|(_, other)| self.preempts(holder.workload, other))
+            let mut weakest = all.weakest_against(holder.key, holder.workload);
+            !weakest.any(|other| self.preempts(holder.workload, other))
         });
         self.holders = holders;
     }
@@ -216,5 +250,58 @@ impl<'a> Queue<'a> {
             }
         }
         Some(goes.iter().map(|holder| holder.key).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::foreign::queue::Preemption;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    /// Few priorities and few ages, so that many are equal.
+    fn workload(number: usize) -> (Key, Workload) {
+        let mut workload = Workload::default();
+        workload.spec.priority = Some(i32::try_from(number % 3).expect("a small number"));
+        let age = i64::try_from(number / 3 % 3).expect("a small number");
+        workload.metadata.creation_timestamp =
+            (age > 0).then(|| Time(Timestamp::from_second(age).expect("a time")));
+        ((String::new(), number.to_string()), workload)
+    }
+
+    /// What is asked of two of the others is asked of all of them, by definition.
+    #[test]
+    fn whoever_takes_nothing_from_the_weakest_takes_nothing_from_anybody() {
+        let workloads: Vec<(Key, Workload)> = (0..12).map(workload).collect();
+        let objects = Objects::default();
+        for policy in ["Never", "LowerPriority", "LowerOrNewerEqualPriority", "of tomorrow"] {
+            let mut object = ClusterQueue::default();
+            object.spec.preemption =
+                Some(Preemption { within_cluster_queue: Some(policy.to_owned()), ..Preemption::default() });
+            let queue = Queue {
+                objects: &objects,
+                object: &object,
+                holders: Vec::new(),
+                waiting: Vec::new(),
+                left: Room::left(&object),
+                gives_already: false,
+            };
+            // Every subset of up to four of them.
+            for subset in (0_u32..1 << 12).filter(|subset| (1..=4).contains(&subset.count_ones())) {
+                let here: Vec<(&Key, &Workload)> = workloads
+                    .iter()
+                    .enumerate()
+                    .filter(|(n, _)| subset & (1 << n) != 0)
+                    .map(|(_, (key, workload))| (key, workload))
+                    .collect();
+                let all = InOrder::new(here.clone());
+                for (key, taker) in &here {
+                    let of_all = here.iter().any(|(other, from)| other != key && queue.preempts(taker, from));
+                    let of_two = all.weakest_against(key, taker).any(|from| queue.preempts(taker, from));
+                    assert_eq!(of_two, of_all, "{policy} {key:?} {here:?}");
+                }
+            }
+        }
     }
 }

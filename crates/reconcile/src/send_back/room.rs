@@ -38,7 +38,7 @@ impl Room {
         let mut room = Self::default();
         for set in &workload.spec.pod_sets {
             let Some(assignment) = workload.assignment_of(set) else { continue };
-            for (resource, n) in taken(&set.template.spec, workload.count_of(set)) {
+            for (resource, n) in taken(set.template.spec.shape(), workload.count_of(set)) {
                 if let Some(flavor) = assignment.flavors.get(&resource) {
                     room.add((flavor.clone(), resource), n);
                 }
@@ -71,7 +71,7 @@ impl Room {
         let mut left = self.clone();
         let mut assignments = Vec::new();
         for set in &workload.spec.pod_sets {
-            let asks = taken(&set.template.spec, set.count);
+            let asks = taken(set.template.spec.shape(), set.count);
             let mut flavors = BTreeMap::new();
             for group in &queue.spec.resource_groups {
                 let of_group: Vec<_> =
@@ -84,7 +84,7 @@ impl Room {
                     of_group.iter().all(|(r, n)| left.0.get(&of(flavor, r)).is_some_and(|left| left >= n))
                 };
                 let flavor = group.flavors.iter().find(|flavor| {
-                    may_use(objects, &flavor.name, &set.template.spec) && has_all(&flavor.name)
+                    may_use(objects, &flavor.name, set.template.spec.shape()) && has_all(&flavor.name)
                 })?;
                 for (resource, n) in of_group {
                     flavors.insert(resource.clone(), flavor.name.clone());

@@ -96,7 +96,7 @@ fn another_slice_is_cut_on_the_same_node_for_one_that_somebody_took_first() {
     cluster.now += SignedDuration::from_hours(1);
     let ready = one(&cluster);
     assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
-    let host = ready.updates[0].node_selector[HOSTNAME].clone();
+    let host = ready.updates[0].node_selector[HOSTNAME].to_owned();
     let node = host.strip_suffix(".cluster").unwrap().to_owned();
     admit(&mut cluster, &ready);
     let mut pod = pod_of("job", 0, large, None);
@@ -277,7 +277,7 @@ fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
     let ready = says(&cluster);
     let nodes: Vec<&str> = ready
         .iter()
-        .filter_map(|answer| Some(answer.updates.first()?.node_selector[HOSTNAME].as_str()))
+        .filter_map(|answer| Some(answer.updates.first()?.node_selector.get(HOSTNAME)?))
         .collect();
     assert_eq!(nodes.len(), 2, "{ready:?}");
     assert_ne!(nodes[0], nodes[1], "each group has its own slices");

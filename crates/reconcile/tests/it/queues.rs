@@ -2,6 +2,8 @@
 //! node, and when it is no longer ready.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
+
 use api::foreign::Workload;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -73,7 +75,7 @@ pub(crate) fn one(cluster: &Cluster) -> CheckAnswer {
 /// The operator's answer is written, and Kueue has admitted the workload.
 pub(crate) fn admit(cluster: &mut Cluster, answer: &CheckAnswer) {
     let now = cluster.now;
-    let workload: &mut Workload = cluster.objects.workloads.get_mut(&answer.workload).unwrap();
+    let workload: &mut Workload = Arc::make_mut(cluster.objects.workloads.get_mut(&answer.workload).unwrap());
     let check = &mut workload.status.admission_checks[0];
     check.state = answer.state.name().to_owned();
     check.pod_set_updates.clone_from(&answer.updates);
@@ -121,7 +123,7 @@ fn an_admission_that_is_dated_at_the_end_of_time_keeps_no_slice_and_stops_no_rou
         add(&mut cluster, "Workload", workload("job", SMALL, 8));
         let answer = one(&cluster);
         admit(&mut cluster, &answer);
-        let workload = cluster.objects.workloads.get_mut(&answer.workload).unwrap();
+        let workload = Arc::make_mut(cluster.objects.workloads.get_mut(&answer.workload).unwrap());
         if !at.is_empty() {
             workload.status.conditions.last_mut().unwrap().last_transition_time.0 = at.parse().unwrap();
         }
@@ -523,7 +525,7 @@ fn nothing_is_begun_for_a_workbench_whose_pod_is_made_anew_before_it_has_quota()
         "spec": {"template": {"spec": {"containers": [{"name": "lab", "resources": {"limits": {large: "1"}}}]}}},
     }))
     .unwrap();
-    cluster.objects.notebooks.insert(("team".to_owned(), "lab".to_owned()), lab);
+    cluster.objects.notebooks.insert(("team".to_owned(), "lab".to_owned()), Arc::new(lab));
     let mut of_lab = workload("statefulset-lab", large, 1);
     of_lab["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "u"}]);

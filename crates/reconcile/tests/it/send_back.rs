@@ -3,6 +3,8 @@
 //! is played here as it plays it.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
+
 use api::foreign::Workload;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -105,7 +107,7 @@ fn stuck() -> Cluster {
 }
 
 fn the_workload<'a>(cluster: &'a mut Cluster, name: &str) -> &'a mut Workload {
-    cluster.objects.workloads.get_mut(&("team".to_owned(), name.to_owned())).unwrap()
+    Arc::make_mut(cluster.objects.workloads.get_mut(&("team".to_owned(), name.to_owned())).unwrap())
 }
 
 /// Kueue takes the quota back, and keeps the workload out of the queue for as long as it was told.
@@ -312,7 +314,8 @@ fn no_more_are_sent_back_than_one_needs() {
             serde_json::from_value(json!(format!("2026-11-21T08:0{minute}:00Z"))).unwrap();
         // They ask for nodes that are full.
         let spec = &mut the_workload(&mut cluster, name).spec.pod_sets[0].template.spec;
-        spec.node_selector = Some([("kubernetes.io/hostname".to_owned(), "n1.cluster".to_owned())].into());
+        let host = ("kubernetes.io/hostname".to_owned(), "n1.cluster".to_owned());
+        spec.change(|spec| spec.node_selector = Some([host].into()));
     }
     waits(&mut cluster, "three", MEDIUM, 3, 0);
     let names: Vec<String> = within(&mut cluster, HOLD).into_iter().map(|of| of.workload.1).collect();
@@ -351,7 +354,8 @@ fn nobody_else_is_sent_back_while_the_quota_of_one_is_on_its_way() {
     for name in ["a", "b"] {
         holds(&mut cluster, name, 2, 0);
         let spec = &mut the_workload(&mut cluster, name).spec.pod_sets[0].template.spec;
-        spec.node_selector = Some([("kubernetes.io/hostname".to_owned(), "n1.cluster".to_owned())].into());
+        let host = ("kubernetes.io/hostname".to_owned(), "n1.cluster".to_owned());
+        spec.change(|spec| spec.node_selector = Some([host].into()));
     }
     waits(&mut cluster, "pair", MEDIUM, 2, 0);
     let retried = within(&mut cluster, HOLD);

@@ -2,6 +2,8 @@
 //! something, and which workbenches hold slices that nobody uses.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
+
 use api::foreign::notebook::LAST_ACTIVITY;
 use api::policy_status::{IdleHolder, Unserved};
 use jiff::SignedDuration;
@@ -46,8 +48,8 @@ fn a_workbench_that_was_left_alone_is_named_to_who_looks_for_slices_and_wakes_th
     cluster.workbench("trains-3", "any");
     let used = |cluster: &mut Cluster| {
         let (at, key) = (cluster.now, ("team".to_owned(), "trains-3".to_owned()));
-        let lab = cluster.objects.notebooks.get_mut(&key).unwrap();
-        lab.metadata.annotations.get_or_insert_default().insert(LAST_ACTIVITY.to_owned(), at.to_string());
+        let lab = Arc::make_mut(cluster.objects.notebooks.get_mut(&key).unwrap());
+        lab.metadata.annotations.insert(LAST_ACTIVITY.to_owned(), at.to_string());
     };
     used(&mut cluster);
     // The label by which its controller makes the pod its own.

@@ -190,7 +190,8 @@ fn waiting<'a>(
         quota::cluster_queue(objects, key, workload) == Some(cluster_queue)
             && only.is_none_or(|(namespace, name)| (namespace, name) == (&key.0, &workload.spec.queue_name))
     };
-    let in_it = objects.workloads.iter().filter(|(key, workload)| is_in(key, workload));
+    let workloads = objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
+    let in_it = workloads.filter(|(key, workload)| is_in(key, workload));
     let mut waiting: Vec<(&Key, &Workload)> = in_it.filter(|(_, workload)| waits(workload)).collect();
     waiting.sort_by_key(|(key, workload)| {
         let created = workload.metadata.creation_timestamp.as_ref().map(|at| at.0);

@@ -134,9 +134,9 @@ fn workbench(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<Reque
             .map_or_else(String::new, |queue| format!("; its pod will wait for quota in queue {queue}"));
         facts.push(format!("it has no pod yet{waits}"));
     }
-    let template = &notebook.spec.template.spec;
+    let template = notebook.spec.template.spec.whole();
     let pod = pods().next();
-    let spec = pod.and_then(|pod| pod.spec.as_ref()).unwrap_or(template);
+    let spec = pod.and_then(|pod| pod.spec.as_ref()).unwrap_or(&template);
     facts.extend(several(objects, spec, Some(notebook)));
     vec![own]
 }
@@ -176,7 +176,7 @@ fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> 
     }
     let root = owners::root(objects, pod);
     let notebook = objects.notebooks.get(&(root.namespace.clone(), root.name.clone()));
-    let notebook = notebook.filter(|_| root.kind == "Notebook");
+    let notebook = notebook.filter(|_| root.kind == "Notebook").map(AsRef::as_ref);
     facts.extend(several(objects, pod.spec.as_ref().unwrap_or(&PodSpec::default()), notebook));
     facts.push(format!("it belongs to {} {}/{}", root.kind, root.namespace, root.name));
     vec![root]
@@ -201,7 +201,8 @@ fn workload(question: &Question, key: &Key, facts: &mut Vec<String>) -> Vec<Requ
     }
     let objects = &question.snapshot.objects;
     for set in &workload.spec.pod_sets {
-        facts.extend(several(objects, &set.template.spec, workbench_of(objects, key, workload)));
+        let spec = set.template.spec.whole();
+        facts.extend(several(objects, &spec, workbench_of(objects, key, workload)));
     }
     let queued = question.seen.queued.get(key);
     queued.into_iter().flat_map(|queued| &queued.sets).flat_map(|set| set.requests.clone()).collect()
@@ -209,8 +210,9 @@ fn workload(question: &Question, key: &Key, facts: &mut Vec<String>) -> Vec<Requ
 
 /// The workbench of whose set a workload is.
 fn workbench_of<'a>(objects: &'a Objects, (namespace, _): &Key, workload: &Workload) -> Option<&'a Notebook> {
-    let mut owners = workload.metadata.owner_references.iter().flatten();
-    owners.find_map(|owner| objects.notebooks.get(&(namespace.clone(), owner.name.clone())))
+    let mut owners = workload.metadata.owner_references.iter();
+    let notebook = owners.find_map(|owner| objects.notebooks.get(&(namespace.clone(), owner.name.clone())));
+    notebook.map(AsRef::as_ref)
 }
 
 fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {

@@ -208,7 +208,7 @@ impl Cluster {
                 "annotations": {"opendatahub.io/hardware-profile-name": profile}},
             "spec": {"template": {"spec": {"containers": [{"name": name}]}}},
         }));
-        self.objects.notebooks.insert(("team".to_owned(), name.to_owned()), notebook);
+        self.objects.notebooks.insert(("team".to_owned(), name.to_owned()), Arc::new(notebook));
     }
 
     /// Rounds until a node is in a phase; time passes as the rounds say. Each
