@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent::{
     Account, Act, BootId, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName, Step,
-    WaitsFor,
+    WaitsFor, Wish,
 };
 use api::GpuNode;
 use api::node_agent::{AgentMode, Card, Identity};
@@ -173,22 +173,26 @@ impl Agent {
 
     fn observation(&self, seen: &NodeReading) -> Option<Observation> {
         let node = self.object.latest()?;
-        let wish = match (self.settings.mode, &node.spec.change) {
-            (AgentMode::Change, Some(change)) => match api::node_agent::wish(change) {
-                Ok(wish) => Some(wish),
-                Err(error) => {
-                    tracing::warn!(%error, "spec.change cannot be read, and nothing is changed");
-                    None
-                }
-            },
-            (AgentMode::Report | AgentMode::Change, _) => None,
-        };
+        let account = account(node);
+        let wish = node.spec.change.as_ref().and_then(|change| match api::node_agent::wish(change) {
+            Ok(wish) => Some(wish),
+            Err(error) => {
+                tracing::warn!(%error, "spec.change cannot be read, and nothing is changed");
+                None
+            }
+        });
+        // What was claimed is ended, and the gate told of, in whichever mode: nobody else does it.
+        let has_begun = |wish: &Wish| account.as_ref().is_some_and(|told| told.stage(&wish.id).is_some());
+        let wish = wish.filter(|wish| match self.settings.mode {
+            AgentMode::Change => true,
+            AgentMode::Report => has_begun(wish),
+        });
         Some(Observation {
             me: self.settings.pod.clone(),
             boot: self.settings.boot.clone(),
             version: self.object.version()?,
             wish,
-            account: account(node),
+            account,
             look: seen.look.clone(),
         })
     }

@@ -149,6 +149,7 @@ impl Agent<'_> {
     pub(crate) fn seen(&self) -> AgentSeen {
         AgentSeen {
             alive: self.alive,
+            begins: self.changes,
             account: self.account.clone(),
             wish: self.change.and_then(|change| node_agent::wish(change).ok()),
             gpus: self.indices(),

@@ -95,8 +95,9 @@ pub enum Actuator {
 
 impl Actuator {
     /// Who changes a node: this line is where a way of changing nodes is chosen.
-    /// The agent, where it lives and may; it keeps what was handed over to it,
-    /// and what it has begun, when it is away. What MIG manager has begun it ends.
+    /// The agent, where it lives and may; it keeps what was handed over to it when
+    /// it is away, and what it has begun also when it only reports from now on.
+    /// What MIG manager has begun it ends.
     /// Where MIG is off on a GPU, MIG manager switches it on first. MIG manager
     /// gets it where somebody wants it back.
     pub(crate) fn choose(
@@ -109,7 +110,7 @@ impl Actuator {
         let begun = target.is_some_and(|target| target.slices.is_some());
         let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
         match (agent, target) {
-            (Some(agent), _) if agent.changes && (begun || handed && !agent.gives_back) => Self::Agent,
+            (Some(agent), _) if begun || agent.changes && handed && !agent.gives_back => Self::Agent,
             (Some(agent), None) if agent.changes && agent.alive && !agent.gives_back && !is_mig_off => {
                 Self::Agent
             }

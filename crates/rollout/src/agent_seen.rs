@@ -16,6 +16,9 @@ pub struct AgentSeen {
     /// Whether it lives: the pod that wrote the account is there and ready, in
     /// the present boot of the node.
     pub alive: bool,
+    /// Whether it begins changes. One that only reports ends what it has claimed,
+    /// and begins nothing any more.
+    pub begins: bool,
     /// What it wrote last.
     pub account: Account,
     /// `spec.change`, as the API server has it.

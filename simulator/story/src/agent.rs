@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent::{
     Account, Act, Books, BootId, Device, DeviceId, Gate, GpuLayout, GpuState, GpuUuid, Listed, Look,
-    NodeLayout, ObjectVersion, Observation, Place, PodUid, Recorded, Seen, Slice, SliceName, Step,
+    NodeLayout, ObjectVersion, Observation, Place, PodUid, Recorded, Seen, Slice, SliceName, Step, Wish,
 };
 use api::node_agent::{self, AgentMode, Card, Identity};
 use api::{GpuNode, GpuNodeSpec};
@@ -141,6 +141,8 @@ fn look(world: &mut World, name: &str) -> Option<Observation> {
     let object = gpu_nodes.get(name);
     let account = object.and_then(|node| node_agent::account(node.status.as_ref()?).ok().flatten());
     let wish = object.and_then(|node| node_agent::wish(node.spec.change.as_ref()?).ok());
+    let has_begun = |wish: &Wish| account.as_ref().is_some_and(|told| told.stage(&wish.id).is_some());
+    let wish = wish.filter(|wish| host.agent == Some(AgentMode::Change) || has_begun(wish));
     let version = object.and_then(|node| node.metadata.resource_version.clone()).unwrap_or_default();
     Some(Observation {
         me: PodUid(pod_uid(name)),

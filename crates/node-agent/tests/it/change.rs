@@ -138,32 +138,47 @@ async fn an_agent_that_only_reports_does_not_touch_a_gpu_whatever_the_operator_w
     assert_eq!(scene.status().agent.unwrap().change, None);
 }
 
+/// The program dies amid a change: before the API server has this write, or after.
+async fn dies_at(scene: &mut Scene, strike: Strike) {
+    scene.agent_with(&["--mode", "change"]);
+    scene.api.strike(strike);
+    let operated = async {
+        let operating = operator(scene);
+        tokio::pin!(operating);
+        tokio::select! {
+            // The write may be what the operator waits for, too.
+            biased;
+            () = scene.api.struck() => {}
+            outcome = &mut operating => panic!("{strike:?} never came: {outcome:?}"),
+        }
+    };
+    scene.patiently(operated).await;
+    scene.agent_dies().await;
+}
+
 /// At each the program dies, once before the API server has it and once after.
 #[tokio::test]
 async fn an_agent_that_dies_at_any_write_is_followed_by_one_that_ends_the_change() {
     for at in [Moment::Closed, Moment::Claim, Moment::Outcome, Moment::Open] {
         for done in [false, true] {
-            let strike = Strike { at, done };
             let mut scene = scene().await;
-            scene.agent_with(&["--mode", "change"]);
-            scene.api.strike(strike);
-            let operated = async {
-                let operating = operator(&scene);
-                tokio::pin!(operating);
-                tokio::select! {
-                    // The write may be what the operator waits for, too.
-                    biased;
-                    () = scene.api.struck() => {}
-                    outcome = &mut operating => panic!("{strike:?} never came: {outcome:?}"),
-                }
-            };
-            scene.patiently(operated).await;
-            scene.agent_dies().await;
+            dies_at(&mut scene, Strike { at, done }).await;
             scene.agent_with(&["--mode", "change"]);
             let outcome = scene.patiently(operator(&scene)).await;
             ended_well(&scene, &outcome);
         }
     }
+}
+
+/// The slices that it took are missing, and its operator waits for the outcome.
+#[tokio::test]
+async fn an_agent_that_only_reports_ends_what_the_one_before_it_has_claimed() {
+    let mut scene = scene().await;
+    dies_at(&mut scene, Strike { at: Moment::Claim, done: true }).await;
+    scene.agent();
+    let outcome = scene.patiently(operator(&scene)).await;
+    ended_well(&scene, &outcome);
+    assert_eq!(scene.status().agent.unwrap().mode, api::node_agent::AgentMode::Report);
 }
 
 #[tokio::test]

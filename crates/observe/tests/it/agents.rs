@@ -77,12 +77,7 @@ fn an_agent_that_only_reports_gives_the_same_knowledge_and_mig_manager_changes_w
     assert_eq!(node_of(&seen, "n1").scope, ChangeScope::IdleGpus);
     assert_eq!(actuator(&seen), Actuator::Operands);
     // The rollout knows that the pod is not on the other GPU.
-    let facts = seen.nodes[&NodeName("n1".to_owned())].as_read(observe::Reading {
-        listing: rollout::Listing::Cached,
-        refusals: Vec::new(),
-        map: rollout::MapSeen::default(),
-    });
-    let gpus = facts.pods.iter().find(|pod| pod.pod.name == "p").and_then(|pod| pod.gpus.clone());
+    let gpus = facts(&seen).pods.iter().find(|pod| pod.pod.name == "p").and_then(|pod| pod.gpus.clone());
     assert_eq!(gpus.map(|gpus| gpus.len()), Some(1));
 }
 
@@ -109,6 +104,26 @@ fn a_node_that_somebody_wants_back_is_mig_managers_once_its_agent_has_ended_what
     }}});
     let seen = see(&[marked, begun, agent_pod(), user]);
     assert_eq!(actuator(&seen), Actuator::Agent);
+}
+
+/// MIG manager would cut the GPUs amid it. What is not begun goes to MIG manager.
+#[test]
+fn what_an_agent_has_begun_stays_its_own_when_it_only_reports_from_now_on() {
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let mut reports = report(&json!([slice("1g.10gb", 0, &[])]));
+    reports["status"]["agent"]["mode"] = "Report".into();
+    assert_eq!(actuator(&see(&[handed.clone(), reports.clone(), agent_pod()])), Actuator::Operands);
+    reports["status"]["rollout"] = json!({"phase": "Changing", "progress": {"phase": "Changing", "target": {
+        "layout": rollout::NodeLayout::default(), "label": rollout::names::HANDED_TO_AGENT,
+        "slices": {"id": "change-1", "gpus": []},
+    }}});
+    for (mode, begins) in [("Report", false), ("Change", true)] {
+        reports["status"]["agent"]["mode"] = mode.into();
+        let seen = see(&[handed.clone(), reports.clone(), agent_pod()]);
+        assert_eq!(actuator(&seen), Actuator::Agent, "{mode}");
+        assert_eq!(facts(&seen).agent.map(|agent| agent.begins), Some(begins), "{mode}");
+    }
 }
 
 #[test]
@@ -330,13 +345,18 @@ fn only_the_mirror_of_a_static_pod_is_known_by_another_uid_and_it_hides_no_pod()
     );
 }
 
-fn rollout_report(seen: &ClusterView) -> rollout::Report {
+/// What the rollout reads of n1.
+fn facts(seen: &ClusterView) -> rollout::Observed {
     let reading = observe::Reading {
         listing: rollout::Listing::Cached,
         refusals: Vec::new(),
         map: rollout::MapSeen::default(),
     };
-    seen.nodes[&NodeName("n1".to_owned())].as_read(reading).report.expect("one has reported")
+    seen.nodes[&NodeName("n1".to_owned())].as_read(reading)
+}
+
+fn rollout_report(seen: &ClusterView) -> rollout::Report {
+    facts(seen).report.expect("one has reported")
 }
 
 #[test]

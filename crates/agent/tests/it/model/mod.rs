@@ -60,6 +60,8 @@ pub(crate) struct World {
     pub(crate) process: Process,
     pub(crate) controller: Controller,
     pub(crate) boot: BootId,
+    /// The agent only reports: it begins no change.
+    pub(crate) only_reports: bool,
     /// The account at which a foreign hand opened the gate: nobody closes it
     /// before the agent has told of it.
     pub(crate) foreign: bool,
@@ -83,6 +85,7 @@ impl World {
             process: Process::default(),
             controller: Controller::default(),
             boot: BootId("boot-1".to_owned()),
+            only_reports: false,
             foreign: false,
             breaches: Vec::new(),
             log: Vec::new(),

@@ -80,6 +80,9 @@ impl World {
         let (layout_turn, layout) = process.layout.take().unwrap();
         let seen = self.node.versions.len().saturating_sub(lag).max(process.wrote);
         let (version, wish, account) = self.node.at(seen);
+        let goes_on =
+            |wish: &agent::Wish| account.as_ref().is_some_and(|told| told.stage(&wish.id).is_some());
+        let wish = wish.filter(|wish| !self.only_reports || goes_on(wish));
         let observation = Observation {
             me: PodUid("agent".to_owned()),
             boot: self.boot.clone(),

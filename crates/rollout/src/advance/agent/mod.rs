@@ -29,6 +29,12 @@ impl Run<'_> {
         self.seen.agent.as_ref().filter(|_| !of_operands)
     }
 
+    /// Whether the agent begins nothing any more. What it has not claimed is taken
+    /// back, the slices that a reboot took included.
+    pub(super) fn agent_only_reports(&self) -> bool {
+        self.seen.agent.as_ref().is_some_and(|agent| !agent.begins)
+    }
+
     pub(super) fn agent_step(&mut self) -> Flow {
         match self.next.phase {
             Phase::Idle | Phase::Mapping => self.agent_idle(),

@@ -19,6 +19,9 @@ impl Run<'_> {
         if self.stage().is_some() {
             return self.enter(Phase::Changing);
         }
+        if self.agent_only_reports() {
+            return self.enter(Phase::Retreating);
+        }
         if let Some(flow) = self.agent_restoring() {
             return flow;
         }

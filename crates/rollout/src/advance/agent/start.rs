@@ -25,6 +25,10 @@ impl Run<'_> {
         if self.seen.label() == Some(names::HANDED_TO_AGENT) {
             self.next.applied = Some(names::HANDED_TO_AGENT.to_owned());
         }
+        // It has ended what it had begun. From the next look on the node is MIG manager's.
+        if self.agent_only_reports() {
+            return self.hold(StartBlocker::HandingBack);
+        }
         if let Some(flow) = self.agent_rebooted() {
             return flow;
         }

@@ -1,7 +1,7 @@
 //! Single stories of the walk with an agent.
 
 use jiff::SignedDuration;
-use slicewright_rollout::{Admission, Outlook, Phase, Progress, StartBlocker, WantedSlices, names};
+use slicewright_rollout::{Admission, Outlook, Phase, Progress, Settings, StartBlocker, WantedSlices, names};
 
 use super::model::{Ask, Luck, places};
 use super::walk::{Dies, Walk};
@@ -330,4 +330,42 @@ fn an_agent_is_not_asked_to_switch_mig_off() {
     let cannot = Outlook::Holding(StartBlocker::AgentCannot { gpu: "gpu-b".to_owned() });
     assert_eq!(walk.last.as_ref().map(|advance| &advance.outlook), Some(&cannot));
     assert!(!walk.cordoned);
+}
+
+/// Its object tells of the mode as soon as the new process has reported; MIG manager has the node after that.
+#[test]
+fn an_agent_that_only_reports_from_now_on_ends_what_it_has_claimed_and_begins_nothing() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.only_reports();
+    until(&mut walk, "it is over", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout), "it is finished");
+    assert!(walk.progress.set_back.is_none() && walk.progress.failed.is_none());
+
+    walk.want(gpu, "7g@0");
+    let begun = walk.phases.len();
+    for _ in 0..10 {
+        round(&mut walk);
+    }
+    assert_eq!(walk.phases[begun..], [], "nothing begins");
+    let outlook = walk.last.as_ref().map(|answer| answer.outlook.clone());
+    assert_eq!(outlook, Some(Outlook::Holding(StartBlocker::HandingBack)));
+}
+
+#[test]
+fn a_change_that_was_not_claimed_by_an_agent_that_only_reports_from_now_on_is_taken_back_at_once() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let before = walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    let (held_at, limit) = (walk.now, Settings::default().hold_limit);
+    walk.only_reports();
+    until(&mut walk, "it is open again", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert!(walk.now < held_at + limit, "pods wait for nothing");
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), before);
+    assert!(walk.progress.set_back.is_none() && walk.progress.failed.is_none());
+    assert!(!walk.phases.contains(&Phase::Changing) && !walk.phases.contains(&Phase::Failed));
 }

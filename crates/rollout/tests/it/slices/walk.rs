@@ -139,7 +139,12 @@ impl Walk {
         let labels = |wanted: bool| -> Vec<String> {
             names::PAUSED_BY_US.iter().filter(|_| read.held == wanted).map(|l| (*l).to_owned()).collect()
         };
-        let gpus = GPUS.iter().enumerate();
+        let known =
+            |gpu: &str, account: &Account| account.known.layout.gpu(&GpuUuid(gpu.to_owned())).is_some();
+        let gpus = |account: &Account| {
+            let all = GPUS.iter().enumerate().filter(|(_, gpu)| known(gpu, account));
+            all.map(|(i, gpu)| (GpuIndex(u16::try_from(i).unwrap()), GpuUuid((*gpu).to_owned()))).collect()
+        };
         Observed {
             resource_version: read.node_version.to_string(),
             operands: OperandLabels {
@@ -168,11 +173,10 @@ impl Walk {
             sharing: slicewright_rollout::SharingSeen::default(),
             agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
                 alive: self.alive && account.boot == self.world.boot,
+                begins: !self.world.only_reports,
+                gpus: gpus(&account),
                 account,
                 wish: read.wish.clone(),
-                gpus: gpus
-                    .map(|(i, gpu)| (GpuIndex(u16::try_from(i).unwrap()), GpuUuid((*gpu).to_owned())))
-                    .collect(),
             }),
         }
     }
@@ -317,6 +321,12 @@ impl Walk {
         self.world.kubelet = Kubelet::new(&self.world.gpus);
         self.world.process.dies();
         self.version += 1;
+    }
+
+    /// The agent starts anew, as one that only reports.
+    pub(super) fn only_reports(&mut self) {
+        self.world.only_reports = true;
+        self.world.process.dies();
     }
 
     /// Somebody lifts label and cordon by hand.
