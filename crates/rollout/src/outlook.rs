@@ -228,6 +228,11 @@ pub enum WaitsFor {
     },
     /// The agent to take the change over.
     Claim,
+    /// The driver to answer about a GPU that had slices before the reboot.
+    Driver {
+        /// The UUID of the GPU.
+        gpu: String,
+    },
     /// The agent to finish.
     AgentChange {
         /// Whether it puts back what it destroyed.

@@ -150,6 +150,7 @@ impl fmt::Display for WaitsFor {
             Self::ForeignWork { who } => write!(f, "{who} to finish"),
             Self::AgentProof { missing } => write!(f, "the proof that no pod loses a slice ({missing})"),
             Self::Claim => f.write_str("the agent to start"),
+            Self::Driver { gpu } => write!(f, "the driver to answer about {gpu}"),
             Self::AgentChange { restoring: false } => f.write_str("the agent to finish"),
             Self::AgentChange { restoring: true } => f.write_str("the agent to restore what it destroyed"),
             Self::Withdrawal => f.write_str("the agent's order to be withdrawn"),

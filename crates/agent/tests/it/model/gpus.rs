@@ -11,6 +11,10 @@ pub(crate) struct Gpus {
     pub(crate) serial: u64,
     /// What the driver refuses, and how often still.
     pub(crate) refuses: BTreeMap<(Act, SliceName), u32>,
+    /// GPUs about which the driver does not answer.
+    pub(crate) silent: BTreeSet<GpuUuid>,
+    /// GPUs that the driver does not have (yet).
+    pub(crate) absent: BTreeSet<GpuUuid>,
 }
 
 /// `1g@0 3g@4` as places of an A100-80GB.
@@ -60,15 +64,25 @@ impl Gpus {
         self.all().any(|(_, other)| other == serial)
     }
 
+    /// Whether the driver answers about a GPU.
+    pub(crate) fn answers(&self, gpu: &GpuUuid) -> bool {
+        !self.silent.contains(gpu) && !self.absent.contains(gpu)
+    }
+
     pub(crate) fn layout(&self) -> NodeLayout {
         let gpu = |(uuid, slices): (&GpuUuid, &BTreeMap<Place, u64>)| {
+            if self.silent.contains(uuid) {
+                let why = "GPU is lost".to_owned();
+                return GpuLayout { uuid: uuid.clone(), state: GpuState::Silent { why } };
+            }
             let slice = |place: &Place| {
                 let name = SliceName { gpu: uuid.clone(), place: *place };
                 Slice { place: *place, devices: vec![device(&name)], busy: false }
             };
             GpuLayout { uuid: uuid.clone(), state: GpuState::Cut(slices.keys().map(slice).collect()) }
         };
-        NodeLayout { gpus: self.slices.iter().map(gpu).collect() }
+        let there = self.slices.iter().filter(|(uuid, _)| !self.absent.contains(*uuid));
+        NodeLayout { gpus: there.map(gpu).collect() }
     }
 
     /// Does it; the serial of what was destroyed.

@@ -122,7 +122,7 @@ impl Kubelet {
     pub(crate) fn register(&mut self, gpus: &Gpus) {
         if self.plugin == Plugin::Running {
             let one = |(name, serial): (agent::SliceName, u64)| (device(&name), (name.place.profile, serial));
-            self.healthy = gpus.all().map(one).collect();
+            self.healthy = gpus.all().filter(|(name, _)| gpus.answers(&name.gpu)).map(one).collect();
         }
     }
 

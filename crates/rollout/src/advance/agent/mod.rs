@@ -10,7 +10,8 @@ mod prove;
 mod reboot;
 mod start;
 
-use agent::{Outcome, Stage, Wish};
+use agent::{GpuUuid, Outcome, Stage, Wish};
+use planner::names::GpuIndex;
 
 use crate::action::Action;
 use crate::agent_seen::{AgentSeen, GpuSlices, SliceChange};
@@ -126,20 +127,34 @@ impl Run<'_> {
         }
     }
 
-    /// The layout of the node by the agent's account, in counts, and as it will
-    /// be after these changes.
-    pub(super) fn counts(&self, changes: &[GpuSlices]) -> Option<(NodeLayout, NodeLayout)> {
+    /// The layout of the node by the agent's account, in counts. A GPU about which
+    /// the driver does not answer is not in it.
+    pub(super) fn known_counts(&self) -> Option<NodeLayout> {
         let agent = self.seen.agent.as_ref()?;
         let known = &agent.account.known.layout;
-        let mut now = NodeLayout::default();
-        for (index, uuid) in &agent.gpus {
-            let layout = match known.gpu(uuid).map(|gpu| &gpu.state) {
-                Some(agent::GpuState::Cut(slices)) => {
-                    GpuLayout::from_profiles(slices.iter().map(|slice| slice.place.profile))
+        let cut = |state: &agent::GpuState| match state {
+            agent::GpuState::Cut(slices) => {
+                Some(GpuLayout::from_profiles(slices.iter().map(|slice| slice.place.profile)))
+            }
+            agent::GpuState::Whole => Some(GpuLayout::Off),
+            agent::GpuState::Silent { .. } => None,
+        };
+        let gpu = |(index, uuid): (&GpuIndex, &GpuUuid)| Some((*index, cut(&known.gpu(uuid)?.state)?));
+        Some(NodeLayout(agent.gpus.iter().filter_map(gpu).collect()))
+    }
+
+    /// The same with what was last verified of the GPUs about which nothing is
+    /// known now, and as it will be after these changes.
+    pub(super) fn counts(&self, changes: &[GpuSlices]) -> Option<(NodeLayout, NodeLayout)> {
+        let mut now = self.known_counts()?;
+        let agent = self.seen.agent.as_ref()?;
+        if let Some(verified) = &self.next.verified {
+            let is_of_this_boot = verified.boot_id == self.seen.boot_id;
+            for (index, layout) in &verified.layout.0 {
+                if is_of_this_boot || agent.gpus.contains_key(index) {
+                    now.0.entry(*index).or_insert_with(|| layout.clone());
                 }
-                _ => GpuLayout::Off,
-            };
-            now.0.insert(*index, layout);
+            }
         }
         let mut then = now.clone();
         for GpuSlices { gpu, after, .. } in changes {

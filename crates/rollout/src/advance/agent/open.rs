@@ -59,8 +59,8 @@ impl Run<'_> {
         if asked && !id.is_some_and(told) {
             return Some(Unproven::Offered);
         }
-        let (present, _) = self.counts(&[])?;
-        let mut expected = present.allocatable(self.seen.operator.strategy).unwrap_or_default();
+        // Of a GPU about which the driver does not answer, nothing is offered.
+        let mut expected = self.known_counts()?.offers(self.seen.operator.strategy);
         let mut found = self.seen.offers();
         // Whole GPUs did not change, and not all of them are offered.
         expected.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));

@@ -36,15 +36,38 @@ impl Run<'_> {
         self.restores() && self.next.target.as_ref().is_some_and(|target| target.boot_id == self.seen.boot_id)
     }
 
-    /// The slices that the agent knows, as they are remembered.
+    /// The slices that the agent knows, as they are remembered, and those that are
+    /// remembered of GPUs about which it knows nothing: a GPU that was lost is
+    /// mostly cured by a reboot.
     pub(super) fn places(&self) -> BTreeMap<String, Vec<SlicePlace>> {
         let known = self.seen.agent.iter().flat_map(|agent| &agent.account.known.layout.gpus);
         let cut = known.filter(|gpu| !gpu.slices().is_empty());
-        cut.map(|gpu| {
+        let cut = cut.map(|gpu| {
             let places: BTreeSet<SlicePlace> = gpu.slices().iter().map(|slice| slice.place.into()).collect();
             (gpu.uuid.0.clone(), places.into_iter().collect())
-        })
-        .collect()
+        });
+        let remembered = self.next.verified.iter().flat_map(|verified| {
+            let is_of_this_boot = verified.boot_id == self.seen.boot_id;
+            verified.slices.iter().filter(move |(uuid, _)| match self.state(uuid) {
+                Some(GpuState::Silent { .. }) => true,
+                Some(GpuState::Cut(_) | GpuState::Whole) => false,
+                // A card that another boot does not have, however long one waits, was taken out.
+                None => is_of_this_boot,
+            })
+        });
+        remembered.map(|(uuid, places)| (uuid.clone(), places.clone())).chain(cut).collect()
+    }
+
+    fn state(&self, uuid: &str) -> Option<&GpuState> {
+        let known = self.seen.agent.iter().flat_map(|agent| &agent.account.known.layout.gpus);
+        known.filter(|gpu| gpu.uuid.0 == uuid).map(|gpu| &gpu.state).next()
+    }
+
+    /// A GPU that had slices, and about which nothing is known in this boot. The
+    /// driver may get to it later than to the others.
+    fn unanswered(&self, lost: &Verified) -> Option<String> {
+        let unknown = |uuid: &&String| matches!(self.state(uuid), None | Some(GpuState::Silent { .. }));
+        lost.slices.keys().find(unknown).cloned()
     }
 
     /// A node at rest: what it has and offers is what a reboot would take.
@@ -102,6 +125,11 @@ impl Run<'_> {
             }
             return Some(self.wait(WaitsFor::Reboot, limit));
         }
+        // What it is to make is said once. Then the hold has its time.
+        let is_said = self.slices().is_some_and(|change| !change.gpus.is_empty());
+        if let Some(gpu) = self.unanswered(&lost).filter(|_| !is_said && !self.late(limit)) {
+            return Some(self.wait(WaitsFor::Driver { gpu }, limit));
+        }
         if self.is_mig_off(&lost) {
             return Some(self.switch_on(&lost));
         }
@@ -113,6 +141,7 @@ impl Run<'_> {
             && change.gpus != gpus
         {
             change.gpus = gpus;
+            self.next.since = Some(self.now);
         }
         None
     }

@@ -323,6 +323,22 @@ impl Walk {
         self.version += 1;
     }
 
+    /// The driver does not answer about these GPUs any more, or does not know them,
+    /// and the plugin offers nothing of them.
+    pub(super) fn lose(&mut self, gpus: &[&str], is_known: bool) {
+        let lost = gpus.iter().map(|gpu| GpuUuid((*gpu).to_owned())).collect();
+        let all = &mut self.world.gpus;
+        *if is_known { &mut all.silent } else { &mut all.absent } = lost;
+        self.world.kubelet.register(&self.world.gpus);
+    }
+
+    /// The driver answers about each GPU.
+    pub(super) fn all_answer(&mut self) {
+        self.world.gpus.silent.clear();
+        self.world.gpus.absent.clear();
+        self.world.kubelet.register(&self.world.gpus);
+    }
+
     /// The agent starts anew, as one that only reports.
     pub(super) fn only_reports(&mut self) {
         self.world.only_reports = true;
