@@ -118,8 +118,8 @@ impl Progress {
         for coming in [&mut self.cooldown_until].into_iter().flatten() {
             *coming = moved(*coming);
         }
-        if let Some(mapped) = &mut self.hands_back {
-            mapped.at = moved(mapped.at).min(now);
+        for at in self.always_dated() {
+            *at = moved(*at).min(now);
         }
         if let Some(set_back) = &mut self.set_back {
             set_back.until = moved(set_back.until);
@@ -139,8 +139,8 @@ impl Progress {
         for passed in self.passed() {
             *passed = passed.map(|at| at.min(now));
         }
-        if let Some(mapped) = &mut self.hands_back {
-            mapped.at = mapped.at.min(now);
+        for at in self.always_dated() {
+            *at = (*at).min(now);
         }
         self
     }
@@ -160,6 +160,14 @@ impl Progress {
             [mapped_at, key_mapped_at, cordoned_at, written_at]
         });
         own.into_iter().chain(of_target.into_iter().flatten())
+    }
+
+    /// The same of what is never there without its moment.
+    fn always_dated(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        let hands_back = self.hands_back.as_mut().map(|mapped| &mut mapped.at);
+        let slices = self.target.as_mut().and_then(|target| target.slices.as_mut());
+        let listed = slices.and_then(|change| change.listed.as_mut()).map(|asked| &mut asked.at);
+        hands_back.into_iter().chain(listed)
     }
 }
 

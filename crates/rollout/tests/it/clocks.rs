@@ -5,7 +5,9 @@ use crate::fake::{Caller, answer, on_its_way, seconds, settled, writes_label};
 use crate::protection::PAST_RETURN;
 use jiff::SignedDuration;
 use slicewright_rollout::progress::SetBack;
-use slicewright_rollout::{Action, Listing, Outlook, Phase, Trouble, advance};
+use slicewright_rollout::{
+    Action, ListAsked, Listing, Outlook, Phase, Progress, SliceChange, Trouble, advance,
+};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -146,6 +148,21 @@ fn what_is_to_come_moves_with_a_clock_that_is_put_forward() {
     assert_eq!(moved.set_back.unwrap().until, now + HOUR + seconds(90));
     let same = caller.progress.clone().put_forward(-HOUR, now);
     assert_eq!(same, caller.progress, "one that is put back moves nothing: the future counts from now on");
+}
+
+/// No list becomes one of after the report by it.
+#[test]
+fn when_the_pods_were_asked_for_moves_with_a_clock_that_is_put_forward_and_is_never_in_the_future() {
+    let mut caller = on_its_way(Phase::Quiescing);
+    let (now, target) = (caller.world.now, caller.progress.target.as_mut().unwrap());
+    let listed = Some(ListAsked { report: 7, at: now - seconds(1), older: None });
+    target.slices = Some(SliceChange { id: "change-1".to_owned(), gpus: Vec::new(), listed });
+    let asked_at = |progress: &Progress| {
+        progress.target.as_ref().unwrap().slices.as_ref().unwrap().listed.as_ref().unwrap().at
+    };
+    let forward = caller.progress.clone().put_forward(HOUR, now + HOUR);
+    assert_eq!(asked_at(&forward), now + HOUR - seconds(1));
+    assert_eq!(asked_at(&forward.no_later_than(now)), now);
 }
 
 /// The clock is put back by two hours after a change was taken back, and another operator starts, which knows nothing of it.

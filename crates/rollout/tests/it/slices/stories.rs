@@ -369,3 +369,19 @@ fn a_change_that_was_not_claimed_by_an_agent_that_only_reports_from_now_on_is_ta
     assert!(walk.progress.set_back.is_none() && walk.progress.failed.is_none());
     assert!(!walk.phases.contains(&Phase::Changing) && !walk.phases.contains(&Phase::Failed));
 }
+
+/// By a clock that was put back, every list would be older than the report that it has to follow.
+#[test]
+fn a_clock_that_is_put_back_amid_the_proof_costs_another_list_and_no_more() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    until(&mut walk, "the pods are listed", |walk| {
+        let target = walk.progress.target.as_ref().and_then(|target| target.slices.as_ref());
+        target.is_some_and(|change| change.listed.is_some())
+    });
+    walk.now -= SignedDuration::from_hours(1);
+    until(&mut walk, "it rests", Walk::rests);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+    assert!(walk.progress.set_back.is_none(), "{:?}", walk.progress.set_back);
+}
