@@ -137,12 +137,13 @@ impl Run<'_> {
         let settings = self.rules.settings;
         let is_there = self.seen.sharing.keys.contains(&config.key());
         if let Some(target) = self.target()
-            && (target.followed_by.as_ref() != Some(&config) || !is_there)
+            && target.followed_by.as_ref() != Some(&config)
         {
             target.followed_by = Some(config.clone());
             target.key_mapped_at = None;
         }
         if !is_there {
+            self.write_has_its_time_again(|target| &mut target.key_mapped_at);
             if self.late(settings.write_limit) {
                 return None;
             }
@@ -251,14 +252,12 @@ impl Run<'_> {
     pub(super) fn key_settled(&mut self, target: &Target, change: &SharingChange) -> Option<Flow> {
         let settings = self.rules.settings;
         if !self.seen.sharing.keys.contains(&target.label) {
+            self.write_has_its_time_again(|target| &mut target.mapped_at);
             if self.late(settings.write_limit) {
                 return Some(self.back_off(Trouble::WriteNotSeen));
             }
             let config = change.config.clone();
             self.actions.push(Action::EnsurePluginConfig { key: target.label.clone(), config });
-            if let Some(target) = self.target() {
-                target.mapped_at = None;
-            }
             return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
         }
         if !self.seen.sharing.uses_our_map {

@@ -339,14 +339,28 @@ impl Run<'_> {
         }
     }
 
+    /// What was in a map and is not any more, somebody removed. The node may have
+    /// waited for days for other things since it was written, so that the write
+    /// which is due now has its own time. A node that is cordoned waits for nothing
+    /// else, and its step keeps its limit.
+    pub(super) fn write_has_its_time_again(
+        &mut self,
+        mapped_at: impl FnOnce(&mut Target) -> &mut Option<Timestamp>,
+    ) {
+        let was_there = self.target().is_some_and(|target| mapped_at(target).take().is_some());
+        if was_there && self.next.phase == Phase::Mapping {
+            self.next.since = Some(self.now);
+        }
+    }
+
     /// Waits until MIG manager can know the target's entry; `None` when it can.
     pub(super) fn map_settled(&mut self, target: &Target) -> Option<Flow> {
-        let settings = &self.rules.settings;
         let entry = target.layout.entry_name();
         let there =
             ["", "-a", "-b"].iter().all(|suffix| self.seen.map.entries.contains(&format!("{entry}{suffix}")));
         if !there {
-            if self.late(settings.write_limit) {
+            self.write_has_its_time_again(|target| &mut target.mapped_at);
+            if self.late(self.rules.settings.write_limit) {
                 return Some(self.back_off(Trouble::WriteNotSeen));
             }
             self.actions.push(Action::EnsureMapEntry {
@@ -354,9 +368,6 @@ impl Run<'_> {
                 entry,
                 if_map_version: self.seen.map.resource_version.clone(),
             });
-            if let Some(target) = self.target() {
-                target.mapped_at = None;
-            }
             return Some(self.wait(WaitsFor::MapWrite, self.rules.settings.write_limit));
         }
         let now = self.now;

@@ -111,6 +111,37 @@ fn a_write_has_so_long_to_be_seen() {
     check_limit(Phase::Healing, limit, |trouble| *trouble == Trouble::ManagerGone, |_| {});
 }
 
+/// Nobody tried to write for days: a node that waits for its turn is not late.
+#[test]
+fn an_entry_that_somebody_deletes_while_the_node_waits_for_a_pod_is_written_again() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.pod("train", "mig-1g.10gb", 0);
+    caller.want("0:3g.40gb*2").run(60);
+    let in_the_way = |caller: &Caller| {
+        matches!(caller.last.as_ref().unwrap().outlook, Outlook::Holding(StartBlocker::PodsInTheWay { .. }))
+    };
+    assert!(in_the_way(&caller) && caller.progress.phase == Phase::Mapping);
+    caller.world.map.clear();
+    caller.run(5);
+    assert!(in_the_way(&caller), "{}", caller.transcript.join("\n"));
+    assert_eq!((&caller.progress.set_back, &caller.progress.last_error), (&None, &None));
+    caller.world.users.clear();
+    caller.run(10);
+    caller.check_open_with("0:3g.40gb*2");
+}
+
+#[test]
+fn a_cordoned_node_whose_entry_somebody_deletes_has_no_longer_for_it() {
+    let mut caller = on_its_way(Phase::Relabelling);
+    caller.progress.target.as_mut().unwrap().mapped_at = Some(caller.world.now);
+    caller.world.map.clear();
+    let since = Some(caller.world.now - SignedDuration::from_mins(4));
+    caller.progress.since = since;
+    let seen = caller.world.observe(Listing::Cached);
+    let next = answer(&caller, &seen).progress;
+    assert_eq!((next.phase, next.since), (Phase::Relabelling, since));
+}
+
 #[test]
 fn pods_have_so_long_to_start_and_to_go_and_their_list_to_come() {
     let Settings { quiesce_limit, drain_limit, .. } = rules().settings;

@@ -64,6 +64,20 @@ fn a_layout_that_comes_while_the_end_of_sharing_waits_goes_first_and_both_take_o
 }
 
 #[test]
+fn a_key_that_somebody_deletes_while_both_wait_for_their_turn_is_written_again_and_they_take_one_cordon() {
+    let mut scene = both_wanted();
+    scene.admission = Admission::Held(StartBlocker::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() });
+    scene.settle();
+    assert_eq!((scene.progress.phase, count(&scene, "Cordon")), (Phase::Mapping, 0));
+    scene.now += SignedDuration::from_hours(48);
+    assert!(scene.map.remove(&PluginConfig::default().key()).is_some());
+    scene.admission = Admission::Admitted;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, PluginConfig::default()));
+    assert_eq!((scene.layout.clone(), count(&scene, "Cordon")), (Some(large()), 1), "{:?}", scene.did);
+}
+
+#[test]
 fn a_layout_that_somebody_is_in_the_way_of_holds_up_no_sharing() {
     let mut scene = in_use();
     scene.pods.retain(|pod| pod.pod.name != "lab");
