@@ -56,7 +56,8 @@ pub enum PodLife {
 /// A container of a pod, as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its name.
+    /// Its name; empty where it is not known which one asks. No book accounts for
+    /// such a one.
     pub name: String,
     /// What it asks for, of each extended resource.
     pub asks: BTreeMap<String, u64>,
@@ -81,7 +82,7 @@ pub enum Unproven {
     Unaccounted {
         /// The pod.
         pod: String,
-        /// Its container.
+        /// Its container; empty where it is not known which one asks.
         container: String,
         /// The resource.
         resource: String,
@@ -102,6 +103,9 @@ impl fmt::Display for Unproven {
             Self::GateNotClosed => write!(f, "the agent has not said that kubelet offers no device"),
             Self::ListTooOld => write!(f, "the pods were listed before the agent's report"),
             Self::PluginStays { pod } => write!(f, "pod {pod} of the device plugin is still there"),
+            Self::Unaccounted { pod, container, resource } if container.is_empty() => {
+                write!(f, "kubelet may be about to give {resource} to pod {pod}")
+            }
             Self::Unaccounted { pod, container, resource } => {
                 write!(f, "kubelet may be about to give {resource} to container {container} of pod {pod}")
             }

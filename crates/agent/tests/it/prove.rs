@@ -62,6 +62,21 @@ fn a_request_by_another_name_of_gpus_is_accounted_for_by_any_device() {
     assert!(matches!(scene.prove(vec![asks]), Err(Unproven::Unaccounted { .. })));
 }
 
+/// Somebody knows that the pod asks, and not in which container: it may have nothing of that yet.
+#[test]
+fn a_request_of_which_nobody_knows_the_container_is_never_accounted_for() {
+    let mut scene = closed();
+    scene.recorded.push(recorded("u2", "main", "1g@1"));
+    scene.writes(Writes::Report);
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "1g@1 3g@4"));
+    assert!(scene.prove(vec![pod("u2", "1g@1")]).is_ok());
+    let mut asks = pod("u2", "1g@1");
+    let rest = Container { name: String::new(), ..asks.containers[0].clone() };
+    asks.containers.push(rest);
+    let missing = scene.prove(vec![asks]).unwrap_err().to_string();
+    assert_eq!(missing, "kubelet may be about to give nvidia.com/mig-1g.10gb to pod team/u2");
+}
+
 #[test]
 fn while_a_pod_of_the_plugin_is_left_nothing_is_proved() {
     let scene = closed();

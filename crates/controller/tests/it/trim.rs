@@ -191,6 +191,20 @@ fn of_a_pod_that_has_a_node_what_it_takes_there_is_kept() {
     check(&full, trim::pod, expect);
 }
 
+/// Before an agent destroys a slice, kubelet's books must have the devices of each.
+#[test]
+fn of_a_pod_with_more_containers_on_gpus_than_are_kept_no_request_is_forgotten() {
+    let mut full = waiting();
+    full["spec"]["nodeName"] = json!("a1");
+    let container =
+        |n: usize| json!({"name": format!("c{n}"), "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}});
+    full["spec"]["containers"] = (0..MOST_CONTAINERS + 3).map(container).collect();
+    let kept = observe::pods::containers(&trim::pod(read(&full)).spec.unwrap());
+    let rest: Vec<_> = kept.iter().filter(|(name, _)| name.is_empty()).map(|(_, asks)| asks).collect();
+    assert_eq!(rest, [&std::collections::BTreeMap::from([("nvidia.com/mig-1g.10gb".to_owned(), 3)])]);
+    assert_eq!(kept.len(), MOST_CONTAINERS + 1);
+}
+
 #[test]
 fn what_a_pod_takes_nothing_of_is_not_kept_and_neither_are_more_resources_than_there_are() {
     let mut full = waiting();

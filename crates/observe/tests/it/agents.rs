@@ -173,6 +173,19 @@ fn a_pod_that_came_after_the_agent_looked_may_hold_any_idle_slice_of_its_profile
 }
 
 #[test]
+fn of_a_pod_with_more_containers_than_are_kept_the_rest_may_hold_any() {
+    let slices = json!([slice("1g.10gb", 0, &["uid-p"]), slice("1g.10gb", 1, &[])]);
+    let mut p = user("p", "uid-p", &[("mig-1g.10gb", 1)]);
+    // So the store keeps what the containers ask for that it has no room for.
+    p["spec"]["overhead"] = json!({"nvidia.com/mig-1g.10gb": "1", "cpu": "1"});
+    let seen = see(&[node("n1"), report(&slices), agent_pod(), p]);
+    let containers = &facts(&seen).pods.iter().find(|pod| pod.pod.name == "p").unwrap().containers.clone();
+    let asks = |n| std::collections::BTreeMap::from([("nvidia.com/mig-1g.10gb".to_owned(), n)]);
+    assert_eq!(containers[1..], [(String::new(), asks(1))], "a container of which no book can have the name");
+    assert_eq!(facts(&seen).pods.iter().find(|pod| pod.pod.name == "p").unwrap().gpus, None);
+}
+
+#[test]
 fn a_pod_whose_slices_the_agent_saw_holds_no_other() {
     let third = |asks| {
         let slices =
