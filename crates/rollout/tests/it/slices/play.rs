@@ -58,10 +58,13 @@ fn happens(walk: &mut Walk, what: u8, how: u8) {
             }
         }
         28 => walk.want(u16::from(how % 2), LAYOUTS[pick / 2 % LAYOUTS.len()]),
-        29 => match how % 4 {
+        29 => match how % 8 {
             0 => walk.world.process.dies(),
             1 => walk.dies(),
             2 => walk.world.kubelet.restart(),
+            3 => walk.lose(&[GPUS[pick / 8 % 2]], how < 128),
+            4 => walk.all_answer(),
+            5 => walk.only_reports(),
             _ => walk.alive = !walk.alive,
         },
         30 => {
@@ -77,13 +80,15 @@ fn happens(walk: &mut Walk, what: u8, how: u8) {
 /// Everybody goes on; pods in the way end, so that what is wanted can be had.
 fn settles(walk: &mut Walk) {
     walk.alive = true;
+    walk.world.only_reports = false;
+    walk.all_answer();
     // What it answered before may be older than what is wanted now.
     walk.last = None;
     walk.world.gpus.refuses.clear();
     for pod in &mut walk.world.kubelet.pods {
         pod.life = if pod.is_live() { Life::Deleted } else { pod.life };
     }
-    for _ in 0..4_000 {
+    for turn in 0..4_000 {
         walk.world.agent(Luck::Fine, 0);
         while !walk.world.process.is_between_looks() {
             walk.world.agent(Luck::Fine, 0);
@@ -92,7 +97,8 @@ fn settles(walk: &mut Walk) {
         walk.world.plugin();
         let breaches = walk.world.kubelet.admit(&walk.world.gpus);
         walk.world.breaches.extend(breaches);
-        if walk.rests() && walk.world.kubelet.is_registered() {
+        // Whoever was amid a look when each GPU answered again looks once more.
+        if turn >= 4 && walk.rests() && walk.world.kubelet.is_registered() {
             return;
         }
         walk.now += jiff::SignedDuration::from_secs(5);
