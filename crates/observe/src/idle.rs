@@ -44,6 +44,8 @@ pub(crate) fn idle_holders(objects: &Objects, now: Timestamp) -> IdleHolders {
     if objects.notebooks.values().all(|notebook| notebook.last_activity().is_none()) {
         return found;
     }
+    // The store keeps hours, and thousands of workbenches were last used in a few of them.
+    let mut times: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
     for pod in objects.pods.values() {
         let Some(spec) = &pod.spec else { continue };
         let Some(node) = spec.node_name.as_ref().filter(|name| !name.is_empty()) else { continue };
@@ -53,7 +55,10 @@ pub(crate) fn idle_holders(objects: &Objects, now: Timestamp) -> IdleHolders {
         let root = owners::root(objects, pod);
         let key = (root.namespace, root.name);
         let notebook = objects.notebooks.get(&key).filter(|_| root.kind == "Notebook");
-        let Some(since) = notebook.and_then(|notebook| notebook.last_activity()) else { continue };
+        let Some((notebook, said)) = notebook.and_then(|lab| Some((lab, lab.says_last_activity()?))) else {
+            continue;
+        };
+        let Some(since) = *times.entry(said).or_insert_with(|| notebook.last_activity()) else { continue };
         // What somebody else wrote may be a day that never comes.
         let Ok(due) = since.checked_add(IDLE_AFTER) else { continue };
         // Of many that are at work only the first to become idle is looked at closely.

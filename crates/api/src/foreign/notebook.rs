@@ -88,7 +88,13 @@ impl Notebook {
     /// When somebody last used it, where culling is on and says so.
     #[must_use]
     pub fn last_activity(&self) -> Option<Timestamp> {
-        self.annotation(LAST_ACTIVITY)?.parse().ok()
+        self.says_last_activity()?.parse().ok()
+    }
+
+    /// The same as it is written there, whatever it is.
+    #[must_use]
+    pub fn says_last_activity(&self) -> Option<&str> {
+        self.annotation(LAST_ACTIVITY)
     }
 
     /// The queue in which it says that it waits. An empty name is none.

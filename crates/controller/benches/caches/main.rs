@@ -5,7 +5,7 @@
 //! With `reflector` after the numbers the stores are kube's, one for each kind, with the same trimmed
 //! objects; with `whole`, they have untrimmed objects. With `rounds`, our store is filled with pods of workbenches,
 //! some of which wait, and rounds are played over it; with `queues` as well, the store also has workbenches,
-//! Kueue's workloads and model servers.
+//! Kueue's workloads and model servers; with `unlike` as well, each of these asks for another amount of memory.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 #[path = "../../../planner/benches/clock/mod.rs"]
@@ -263,7 +263,7 @@ fn reflected(nodes: impl Iterator<Item = Node>, pods: impl Iterator<Item = Pod>)
 }
 
 /// Fills our store as a fleet of OpenShift AI does, with or without what asks in it beside pods, and plays rounds.
-fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
+fn rounds_over(nodes: usize, pods: usize, has_queues: bool, alike: queues::Alike) {
     let before = resident();
     let mut store = Store::sparing();
     for source in [Source::Nodes, Source::Pods] {
@@ -285,7 +285,7 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool) {
     }
     store.take(&Source::Pods, Change::End);
     if has_queues {
-        rounds::put_queues(&mut store, nodes);
+        rounds::put_queues(&mut store, nodes, alike);
     }
     let filled = resident();
     println!("filled: {:.0} MiB", filled - before);
@@ -321,7 +321,8 @@ fn main() {
     };
     let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
     if is_said("rounds") {
-        return rounds_over(nodes, pods, is_said("queues"));
+        let alike = if is_said("unlike") { queues::Alike::InNothing } else { queues::Alike::InAllButNames };
+        return rounds_over(nodes, pods, is_said("queues"), alike);
     }
     let kept = match (is_said("reflector"), is_said("whole")) {
         (true, _) => Kept::Reflector,

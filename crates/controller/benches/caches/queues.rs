@@ -16,6 +16,15 @@ pub(crate) const ONE_IN: usize = 5;
 /// What those ask for that wait: nobody has an idle GPU for it.
 pub(crate) const WAITED_FOR: &str = "nvidia.com/mig-7g.80gb";
 
+/// How much of what pods are made from is the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Alike {
+    /// As where all come from one hardware profile.
+    InAllButNames,
+    /// Each asks for another amount of memory.
+    InNothing,
+}
+
 fn namespace(pod: usize) -> String {
     format!("team-{}", pod % TEAMS)
 }
@@ -26,10 +35,14 @@ fn name(pod: usize) -> String {
 }
 
 /// What the pod of a workbench is made from.
-fn template(pod: usize, waits: bool) -> Value {
+fn template(pod: usize, waits: bool, alike: Alike) -> Value {
     let name = name(pod);
     let slice = if waits { WAITED_FOR } else { "nvidia.com/mig-1g.10gb" };
-    let amounts = json!({"cpu": "2", "memory": "8Gi", slice: "1"});
+    let memory = match alike {
+        Alike::InAllButNames => "8Gi".to_owned(),
+        Alike::InNothing => format!("{}Ki", (8 << 20) + pod),
+    };
+    let amounts = json!({"cpu": "2", "memory": memory, slice: "1"});
     let mut env: Vec<Value> = (0..20)
         .map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "https://some.value.example/x"}))
         .collect();
@@ -65,7 +78,7 @@ fn metadata(name: &str, pod: usize, kind: u32) -> Value {
 }
 
 /// The workbench of a pod, as the dashboard makes it.
-pub(crate) fn workbench(pod: usize) -> Value {
+pub(crate) fn workbench(pod: usize, alike: Alike) -> Value {
     let name = name(pod);
     let mut metadata = metadata(&name, pod, 0);
     metadata["labels"] = json!({"app": name, "opendatahub.io/dashboard": "true", "opendatahub.io/odh-managed": "true",
@@ -82,7 +95,7 @@ pub(crate) fn workbench(pod: usize) -> Value {
         "opendatahub.io/username": "somebody", "openshift.io/display-name": "Some work", "openshift.io/description": "",
     });
     json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": metadata,
-        "spec": {"template": {"spec": template(pod, waits(pod))}},
+        "spec": {"template": {"spec": template(pod, waits(pod), alike)}},
         "status": {"readyReplicas": 1, "conditions": [
             {"type": "Running", "status": "True", "lastProbeTime": "2026-11-20T08:00:00Z", "lastTransitionTime": "2026-11-20T08:00:00Z"},
             {"type": "ContainersReady", "status": "True", "lastProbeTime": "2026-11-20T08:00:00Z"}],
@@ -95,7 +108,7 @@ pub(crate) const fn waits(pod: usize) -> bool {
 }
 
 /// The workload of the StatefulSet of a pod, in Kueue's words.
-pub(crate) fn workload(pod: usize, host: &str) -> Value {
+pub(crate) fn workload(pod: usize, host: &str, alike: Alike) -> Value {
     let (waits, set) = (waits(pod), name(pod));
     let mut metadata = metadata(&format!("statefulset-{set}-0a1b2"), pod, 1);
     metadata["labels"] = json!({"kueue.x-k8s.io/job-uid": format!("20000000-0000-4000-8000-{pod:012}")});
@@ -121,7 +134,7 @@ pub(crate) fn workload(pod: usize, host: &str) -> Value {
         "spec": {"active": true, "priority": 0, "queueName": "team", "podSets": [
             {"name": "main", "count": 1, "template": {
                 "metadata": {"labels": {"app": set, "statefulset": set, "notebook-name": set}},
-                "spec": template(pod, waits)}}]},
+                "spec": template(pod, waits, alike)}}]},
         "status": {"conditions": conditions, "admissionChecks": [check], "admission": {"clusterQueue": "research",
             "podSetAssignments": [{"name": "main", "count": 1,
                 "flavors": {"cpu": "pool", "memory": "pool", slice: "pool"},

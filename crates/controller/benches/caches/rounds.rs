@@ -50,16 +50,17 @@ fn fill(store: &mut Store, source: &Source, items: impl IntoIterator<Item = Item
 }
 
 /// Workbenches, workloads and model servers, as their watches bring them.
-pub(crate) fn put_queues(store: &mut Store, nodes: usize) {
+pub(crate) fn put_queues(store: &mut Store, nodes: usize, alike: queues::Alike) {
     for (foreign, object) in queues::queues() {
         let source = Source::Foreign(foreign);
         store.expect(source.clone());
         store.take(&source, Change::Put(dynamic(object)));
     }
     let pods = || (0..queues::WORKBENCHES).map(|n| n * queues::ONE_IN);
-    let workbenches = pods().map(|pod| dynamic(queues::workbench(pod)));
+    let workbenches = pods().map(|pod| dynamic(queues::workbench(pod, alike)));
     fill(store, &Source::Foreign(Foreign::Notebook), workbenches);
-    let workloads = pods().map(|pod| dynamic(queues::workload(pod, &host(pod / queues::ONE_IN % nodes))));
+    let workloads =
+        pods().map(|pod| dynamic(queues::workload(pod, &host(pod / queues::ONE_IN % nodes), alike)));
     fill(store, &Source::Foreign(Foreign::Workload), workloads);
     let servers = (0..queues::MODEL_SERVERS).map(|n| dynamic(queues::model_server(n)));
     fill(store, &Source::Foreign(Foreign::InferenceService), servers);

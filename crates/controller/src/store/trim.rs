@@ -282,9 +282,15 @@ fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
         resource_claims,
         ..
     } = full;
+    // A container is large, and a list that was read has room for more of them.
+    let trimmed = |all: Vec<Container>| {
+        let mut all: Vec<Container> = all.into_iter().map(container).collect();
+        all.shrink_to_fit();
+        all
+    };
     PodSpec {
-        containers: containers.into_iter().map(container).collect(),
-        init_containers: init_containers.map(|all| all.into_iter().map(container).collect()),
+        containers: trimmed(containers),
+        init_containers: init_containers.map(trimmed),
         node_selector,
         affinity: affinity.map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() }),
         tolerations,

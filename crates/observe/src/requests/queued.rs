@@ -70,7 +70,8 @@ struct Taken<'a> {
 pub(super) struct Queues<'a> {
     objects: &'a Objects,
     siblings: &'a BTreeMap<RequestId, &'a Pod>,
-    /// The requests of the pods below each controller, the pods included.
+    /// The requests of the pods below each controller of a kind that owns a
+    /// workload, the pods included.
     below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>>,
     /// How long the pods of an admitted workload may take to be made.
     made_within: SignedDuration,
@@ -85,9 +86,12 @@ impl<'a> Queues<'a> {
         now: Timestamp,
     ) -> Self {
         let mut below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>> = BTreeMap::new();
-        if !objects.workloads.is_empty() {
+        let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
+        let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
+        if !kinds.is_empty() {
             for (id, pod) in siblings {
-                for of in owners::chain(objects, pod) {
+                // The others own no workload, above all most pods.
+                for of in owners::chain(objects, pod).into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
                     below.entry(of).or_default().push(id);
                 }
             }

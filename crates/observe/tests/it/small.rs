@@ -169,7 +169,7 @@ fn recorded(objects: &Objects) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, rng_seed: proptest::test_runner::RngSeed::Fixed(22), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, rng_seed: proptest::test_runner::RngSeed::Fixed(22), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whoever_reads_does_not_notice_that_templates_are_in_parts(

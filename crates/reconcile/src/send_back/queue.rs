@@ -141,12 +141,14 @@ fn is_going(objects: &Objects, workload: &Workload) -> bool {
 
 /// Whether a workload waits for quota now, as Kueue looks at it.
 fn waits(objects: &Objects, key: &Key, workload: &Workload, now: Timestamp) -> bool {
+    // Of thousands, most run, and nobody has to look for their queues.
+    if workload.is("QuotaReserved") || workload.is("Finished") {
+        return false;
+    }
     let local = objects.local_queues.get(&(key.0.clone(), workload.spec.queue_name.clone()));
     let is_held = local.is_none_or(|queue| is_stopped(queue.spec.stop_policy.as_deref()));
     let pauses = workload.status.requeue_state.as_ref().and_then(|state| state.requeue_at.as_ref());
-    !workload.is("QuotaReserved")
-        && !workload.is("Finished")
-        && workload.spec.active != Some(false)
+    workload.spec.active != Some(false)
         && workload.metadata.deletion_timestamp.is_none()
         && !is_held
         && pauses.is_none_or(|until| until.0 <= now)
