@@ -22,16 +22,20 @@ pub(super) struct Filling<'m> {
     model: &'m Model<'m>,
     orders: &'m Orders,
     together: Together,
+    /// What comes of the best of the orders, if that is better than nothing.
+    start: Option<(State, Vec<i64>)>,
     state: State,
     values: Vec<i64>,
     proved: Vec<Proof>,
 }
 
 impl<'m> Filling<'m> {
-    /// Nothing is done yet, or what comes of the best of the orders.
+    /// Nothing is done yet.
     pub(super) fn new(model: &'m Model<'m>, orders: &'m Orders) -> Option<Self> {
-        let (state, values) = start(model, orders)?;
-        Some(Self { model, orders, together: Together::new(model), state, values, proved: vec![] })
+        let state = refill::nothing(model);
+        let values = state.values(model)?;
+        let start = start(model, orders).filter(|(_, of_start)| *of_start < values);
+        Some(Self { model, orders, together: Together::new(model), start, state, values, proved: vec![] })
     }
 
     /// Makes the next levels better, up to this one.
@@ -52,6 +56,20 @@ impl<'m> Filling<'m> {
             let bound = (!is_least).then(|| self.together.bound(&held)).flatten().unwrap_or(least);
             let allowance = Allowance::of(operations);
             self.values = refill::refill(self.model, &mut self.state, (level, bound), allowance)?;
+            // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
+            let is_first = self.proved.iter().all(|proof| self.values[proof.held.len()] <= proof.bound);
+            if self.values[level] > bound
+                && is_first
+                && (level == 0 || level + 1 < self.model.levels)
+                && let Some((start, _)) = &self.start
+            {
+                let mut state = start.clone();
+                let allowance = Allowance::of(operations);
+                let values = refill::refill(self.model, &mut state, (level, bound), allowance)?;
+                if values[..=level] < self.values[..=level] {
+                    (self.state, self.values) = (state, values);
+                }
+            }
             self.proved.push(Proof { held, bound });
         }
         Some(())
@@ -78,8 +96,11 @@ impl<'m> Filling<'m> {
     }
 
     /// The choice, with what is proved of it.
-    pub(super) fn parted(self, parts: &[Part]) -> Option<Parted> {
+    pub(super) fn parted(mut self, parts: &[Part]) -> Option<Parted> {
         let instance = self.model.instance;
+        if let Some((state, _)) = self.start.take_if(|(_, values)| *values < self.values) {
+            self.state = state;
+        }
         let Settled { choice: (classes, extras), values, copies } = settle(self.model, parts, &self.state)?;
         let levels = (0..).zip(&values).map(|(k, value)| {
             let proof = self.proved.get(k).filter(|proof| proof.held[..] == values[..k]);
@@ -105,21 +126,16 @@ pub(super) fn suited<'a>(
     (things > kinds && refill::suits(&model)).then_some(model)
 }
 
-/// The best of what the orders come to, and of doing nothing; with its values. Where some come first, they are served
-/// at their level, and nobody before.
+/// The best of what the orders come to, with its values. Where some come first, they are served at their level, and
+/// nobody before.
 pub(super) fn start(model: &Model<'_>, orders: &Orders) -> Option<(State, Vec<i64>)> {
-    let nothing = refill::nothing(model);
-    let values = nothing.values(model)?;
-    let mut best = (nothing, values);
-    for order in orders.starts.iter().filter(|_| orders.turns.is_empty()) {
+    let starts = orders.starts.iter().filter(|_| orders.turns.is_empty()).filter_map(|order| {
         let mut fit = InOrder::new(model, refill::nothing(model), &orders.copies);
         order.iter().for_each(|row| {
             fit.first_fit(*row);
         });
-        let state = fit.state;
-        if let Some(values) = state.values(model).filter(|values| *values < best.1) {
-            best = (state, values);
-        }
-    }
-    Some(best)
+        let values = fit.state.values(model)?;
+        Some((fit.state, values))
+    });
+    starts.min_by(|(_, a), (_, b)| a.cmp(b))
 }
