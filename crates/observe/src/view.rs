@@ -12,7 +12,7 @@ use planner::plan::UnderWay;
 use planner::policy::Policy;
 use rollout::fleet::PolicyRollout;
 use rollout::observed::{Listing, MapSeen, Observed, Refusal};
-use rollout::{Method, PluginConfig, SharingWanted};
+use rollout::{GpuLayout, Method, PluginConfig, SharingWanted};
 
 use crate::agent::Agent as AgentOfNode;
 use crate::hardware::Models;
@@ -98,8 +98,9 @@ impl Actuator {
     /// The agent, where it lives and may; it keeps what was handed over to it when
     /// it is away, and what it has begun also when it only reports from now on.
     /// What MIG manager has begun it ends.
-    /// Where MIG is off on a GPU, MIG manager switches it on first. MIG manager
-    /// gets it where somebody wants it back.
+    /// Where MIG is off on a GPU, MIG manager switches it on first; and what it
+    /// made before a reboot, it makes again. MIG manager gets a node where
+    /// somebody wants it back.
     pub(crate) fn choose(
         agent: Option<&AgentOfNode<'_>>,
         memory: &Memory,
@@ -109,13 +110,25 @@ impl Actuator {
         let target = memory.progress.target.as_ref();
         let begun = target.is_some_and(|target| target.slices.is_some());
         let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
+        let is_mig_managers = is_mig_off || Self::has_to_be_brought_back(memory, facts);
         match (agent, target) {
             (Some(agent), _) if begun || agent.changes && handed && !agent.gives_back => Self::Agent,
-            (Some(agent), None) if agent.changes && agent.alive && !agent.gives_back && !is_mig_off => {
+            (Some(agent), None) if agent.changes && agent.alive && !agent.gives_back && !is_mig_managers => {
                 Self::Agent
             }
             _ => Self::Operands,
         }
+    }
+
+    /// Whether the node has booted since its slices were verified, and has a MIG
+    /// manager that makes them again. An agent that took it over before that
+    /// would make them where its policy's budget and window allow.
+    fn has_to_be_brought_back(memory: &Memory, facts: &Observed) -> bool {
+        let Some(verified) = &memory.progress.verified else { return false };
+        let booted = !facts.boot_id.is_empty() && verified.boot_id != facts.boot_id;
+        let had_slices = verified.layout.0.values().any(GpuLayout::is_mig);
+        let has_manager = facts.operands.has_manager || memory.progress.stood_down;
+        booted && had_slices && has_manager
     }
 }
 

@@ -106,6 +106,35 @@ fn a_node_that_somebody_wants_back_is_mig_managers_once_its_agent_has_ended_what
     assert_eq!(actuator(&seen), Actuator::Agent);
 }
 
+/// Seen in the soak: the agent of a node that had just rebooted took it over before MIG manager had made the slices again,
+/// and then they waited for the budget.
+#[test]
+fn what_mig_manager_made_before_a_reboot_it_makes_again_before_an_agent_gets_the_node() {
+    let mut n1 = node("n1");
+    n1["metadata"]["labels"]["nvidia.com/gpu.deploy.mig-manager"] = "true".into();
+    let mut reports = report(&json!([]));
+    let boot = n1["status"]["nodeInfo"]["bootID"].clone();
+    let verified = |reports: &mut Value, boot: &Value, slices: Value| {
+        reports["status"]["rollout"] = json!({"phase": "Idle", "progress": {"phase": "Idle", "verified": {
+            "at": "2026-11-21T08:00:00Z", "bootId": boot, "label": "slicewright-1", "layout": {"0": {"mig": slices}}}}});
+    };
+    verified(&mut reports, &boot, json!({"3g.40gb": 2}));
+    assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Agent);
+    verified(&mut reports, &"the boot before".into(), json!({"3g.40gb": 2}));
+    assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Operands);
+    // It was switched off for the agent a moment before, and is switched on again for this.
+    n1["metadata"]["labels"]["nvidia.com/gpu.deploy.mig-manager"] = "false".into();
+    reports["status"]["rollout"]["progress"]["stoodDown"] = true.into();
+    assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Operands);
+    // Without MIG manager only the agent can.
+    reports["status"]["rollout"]["progress"]["stoodDown"] = false.into();
+    assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Agent);
+    // What was handed over to the agent is the agent's.
+    n1["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    reports["status"]["rollout"]["progress"]["stoodDown"] = true.into();
+    assert_eq!(actuator(&see(&[n1, reports, agent_pod()])), Actuator::Agent);
+}
+
 /// MIG manager would cut the GPUs amid it. What is not begun goes to MIG manager.
 #[test]
 fn what_an_agent_has_begun_stays_its_own_when_it_only_reports_from_now_on() {

@@ -220,8 +220,9 @@ fn choose_with<'a>(
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way, targets);
     let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS, answers));
     let program = formulate(&world, &turns, Question::Plan);
+    let orders = program.orders(&world, &turns);
     let alike = answers
-        .solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
+        .solve_parts(&program.instance, &program.parts, program.asked(&orders), TOGETHER)
         .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies }.seen());
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),

@@ -2,6 +2,7 @@
 //! each choice costs at which level of the objective.
 
 mod bounds;
+mod orders;
 mod seats;
 mod shares;
 
@@ -12,7 +13,7 @@ use mig::Layout;
 pub(super) use self::bounds::bounds;
 use self::bounds::present;
 pub(super) use self::seats::common;
-use self::seats::{seats, spare_unit};
+use self::seats::{most, seats, spare_unit};
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
@@ -21,7 +22,7 @@ use crate::divisor::common_divisor;
 use crate::inventory::{Room, mebibytes_up};
 use crate::offered::Offered;
 use crate::policy::Bounds;
-use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
+use crate::solver::{self, Asked, Column, Extra, Instance, Orders, Row, RowIndex, Sense, Solved};
 
 /// Up to so many waiting requests, age breaks ties between requests that ask
 /// for different things; beyond it only between those that ask for the same.
@@ -138,6 +139,8 @@ pub(super) struct Program {
     pub(super) constants: Vec<i64>,
     /// Served pods of a group in a cell: `(group, cell, extra)`.
     pub(super) served: Vec<(usize, usize, usize)>,
+    /// The row of each group's demand, if it can be served at all.
+    pub(super) demand: Vec<Option<RowIndex>>,
     /// Unserved pods, by group.
     pub(super) unserved: Vec<Unserved>,
     /// The cells whose nodes are alike and looked at one by one.
@@ -149,9 +152,9 @@ pub(super) struct Program {
 impl Program {
     /// Who is served is looked at node by node, and of what is reported the
     /// bounds are of use.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn asked<'o>(&self, orders: &'o Orders) -> Asked<'o> {
         let up_to = |last: Level| self.levels.iter().filter(|level| **level <= last).count();
-        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations) }
+        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations), orders }
     }
 }
 
@@ -190,6 +193,8 @@ struct Building<'w, 'a> {
     constants: Vec<i64>,
     /// Rows that count free slices: by `(cell, profile)`; and free whole GPUs.
     supply: BTreeMap<(usize, Offered), RowIndex>,
+    /// The most that one node needs of what such a row counts, where more is of no use.
+    most: BTreeMap<(usize, Offered), i64>,
     /// Rows that count existing slices: by `(policy, profile)`; one for each sense.
     existing: BTreeMap<(usize, Offered), Vec<RowIndex>>,
     /// What is only each cell's own.
@@ -208,6 +213,7 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
         constants: vec![0; costs.len()],
         costs,
         supply: BTreeMap::new(),
+        most: BTreeMap::new(),
         existing: BTreeMap::new(),
         own: vec![
             solver::Part { copies: 1, rows: vec![], classes: vec![], extras: vec![] };
@@ -215,8 +221,8 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
         ],
     };
     building.rows();
-    let (rows, unserved) = building.demand();
-    let served = building.serving(&rows);
+    let (demand, unserved) = building.demand();
+    let served = building.serving(&demand);
     building.room(&served);
     building.shares(&served);
     building.bounds();
@@ -229,7 +235,7 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
             (c, solver::Part { copies, ..part })
         })
         .unzip();
-    Program { instance, levels: costs, classes, constants, served, unserved, parts, part_cells }
+    Program { instance, levels: costs, classes, constants, served, demand, unserved, parts, part_cells }
 }
 
 fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
@@ -312,6 +318,7 @@ impl Building<'_, '_> {
                 let free = cell.free.get(&offered).copied().unwrap_or(0);
                 let row = self.row(Sense::AtLeast, -free);
                 self.supply.insert((c, offered), row);
+                self.most.extend(most(self.world, cell, offered).map(|most| ((c, offered), most)));
                 self.own[c].rows.push(row);
             }
         }
@@ -515,7 +522,9 @@ impl Building<'_, '_> {
             let (offered, seats) = cell.seats_of(geometry.profile(profile).name);
             if let Some(row) = self.supply.get(&(class.cell, offered)) {
                 let seats = i32::try_from(seats).unwrap_or(i32::MAX);
-                coefficients.push((*row, i32::from(n).saturating_mul(seats)));
+                let most = self.most.get(&(class.cell, offered)).copied().unwrap_or(i64::MAX);
+                let most = i32::try_from(most).unwrap_or(i32::MAX);
+                coefficients.push((*row, i32::from(n).saturating_mul(seats).min(most)));
             }
         }
         if let Some(row) = self.supply.get(&(class.cell, Offered::WholeGpu)).filter(|_| *is_free) {

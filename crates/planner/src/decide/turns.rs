@@ -25,7 +25,7 @@ use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::solver::{Answers, Asked, Effort, Instance, MANY_KINDS};
+use crate::solver::{Answers, Asked, Decided, Effort, Instance, MANY_KINDS, Orders, RowIndex};
 
 /// Nodes that are looked at one by one, times groups, times questions that look
 /// at each of them: beyond it a fleet affords two questions.
@@ -187,6 +187,8 @@ pub(super) fn oldest_first<'a>(world: &World<'a>, group: usize) -> Option<&'a Po
 struct Asking<'w, 'a> {
     world: &'w World<'a>,
     program: Program,
+    /// The orders in which requests can be served one by one.
+    orders: Orders,
     /// The level that counts who of those in question is not served.
     level: usize,
     /// What the levels before it come to.
@@ -216,8 +218,9 @@ impl<'w, 'a> Asking<'w, 'a> {
         let limits = Limits { by_node, ..limits };
         let level = Level::Unserved(priority, Counted::Turns);
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
+        let orders = if is_one_program { Orders::default() } else { program.orders(world, turns) };
         let mut asking =
-            Self { world, program, level, held: vec![], is_one_program, many_kinds, limits, answers };
+            Self { world, program, orders, level, held: vec![], is_one_program, many_kinds, limits, answers };
         if level > 0 {
             asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
         }
@@ -230,7 +233,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let solved = if self.is_one_program {
             self.answers.solve(&instance, self.limits.effort).ok()?
         } else {
-            let asked = Asked { first: levels, bounded: levels };
+            let asked = Asked { first: levels, bounded: levels, orders: &self.orders };
             self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
         };
         Some(solved.levels.iter().map(|level| (level.value, level.bound)).unzip())
@@ -238,6 +241,11 @@ impl<'w, 'a> Asking<'w, 'a> {
 
     /// Decides about requests, given by their groups, oldest first.
     fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
+        if self.many_kinds
+            && let Some(turns) = self.one_by_one(queue)
+        {
+            return turns;
+        }
         let mut turns: Vec<Turn> = Vec::with_capacity(queue.len());
         self.go_on(queue, &mut turns);
         // With all nodes that are alike together, more is served than node by
@@ -263,6 +271,23 @@ impl<'w, 'a> Asking<'w, 'a> {
             self.go_on(queue, &mut turns);
         }
         turns
+    }
+
+    /// Decides about one after the other, node by node, where one question about all of them takes as long as a plan.
+    fn one_by_one(&mut self, queue: &[usize]) -> Option<Vec<Turn>> {
+        let instance = first_levels(&self.program.instance, self.level + 1);
+        let rows: Vec<RowIndex> = queue.iter().filter_map(|group| self.program.demand[*group]).collect();
+        let parts = &self.program.parts;
+        let decided = self.answers.serve_in_turn(&instance, parts, &self.orders, (self.level, &rows))?;
+        let mut decided = decided.into_iter();
+        let nobody = Decided { served: false, proved: true };
+        let turn = |group: &usize| {
+            let can_be_served = self.program.demand[*group].is_some();
+            let Decided { served, proved } =
+                if can_be_served { decided.next().unwrap_or(nobody) } else { nobody };
+            Turn { group: *group, served, proved }
+        };
+        Some(queue.iter().map(turn).collect())
     }
 
     /// Decides about all that are not decided about yet.

@@ -7,9 +7,9 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use super::instance::{Effort, Instance, Level, SolveError, Solved};
+use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::memory::Memory;
-use super::parts::{Asked, Part, Parted};
+use super::parts::{Asked, Decided, Orders, Part, Parted};
 use crate::lasting::Lasting;
 
 /// The numbers that the answers of one turn consist of at most, 16 bytes each: 16 MiB a turn.
@@ -35,6 +35,7 @@ type Question = [u8; 32];
 enum Answer {
     Solved(Result<Solved, SolveError>),
     Parted(Result<Parted, SolveError>),
+    InTurn(Option<Vec<Decided>>),
     Reaches(Option<bool>),
     Bound(i64),
 }
@@ -45,6 +46,7 @@ enum Kind {
     Solve,
     Values,
     SolveParts,
+    InTurn,
     Reaches,
     Bound,
 }
@@ -115,7 +117,7 @@ impl Answers {
         &mut self,
         instance: &Instance,
         parts: &[Part],
-        asked: Asked,
+        asked: Asked<'_>,
         effort: Effort,
     ) -> Result<Parted, SolveError> {
         let question = digest(&(Kind::SolveParts, instance, parts, asked, effort));
@@ -132,6 +134,25 @@ impl Answers {
         });
         self.keep(question, Answer::Parted(parted.clone()), size);
         parted
+    }
+
+    /// [`serve_in_turn`](super::serve_in_turn).
+    #[must_use]
+    pub fn serve_in_turn(
+        &mut self,
+        instance: &Instance,
+        parts: &[Part],
+        orders: &Orders,
+        (level, queue): (usize, &[RowIndex]),
+    ) -> Option<Vec<Decided>> {
+        let question = digest(&(Kind::InTurn, instance, parts, orders, level, queue));
+        if let Some(Answer::InTurn(known)) = self.known.get(&question) {
+            return known;
+        }
+        let served = super::serve_in_turn(instance, parts, orders, (level, queue));
+        let size = OVERHEAD + served.as_ref().map_or(0, Vec::len);
+        self.keep(question, Answer::InTurn(served.clone()), size);
+        served
     }
 
     /// [`reaches`](super::reaches).

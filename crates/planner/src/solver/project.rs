@@ -101,6 +101,11 @@ impl Projection {
         (Self { program, classes, numbers, first_extra }, kept)
     }
 
+    /// The block of an extra.
+    pub(super) fn block_of_extra(&self, extra: usize) -> usize {
+        self.first_extra + extra
+    }
+
     /// The basis that was optimal for the level when it was last looked at.
     pub(super) fn start(&self, kept: &Kept) -> Option<Basis> {
         kept.start(&self.program, &self.numbers)

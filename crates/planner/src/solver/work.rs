@@ -33,4 +33,9 @@ impl Allowance {
     pub(crate) fn is_used_up(self) -> bool {
         done().wrapping_sub(self.from) > self.operations
     }
+
+    /// One part in so many of what is left of it.
+    pub(crate) fn part(self, of: u64) -> Self {
+        Self::of(self.operations.saturating_sub(done().wrapping_sub(self.from)) / of)
+    }
 }

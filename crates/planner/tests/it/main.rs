@@ -7,6 +7,7 @@ mod check;
 mod decisions;
 mod drain_and_room;
 mod eligible;
+mod first_fit;
 mod oldest_first;
 mod oracle;
 mod promises;

@@ -13,7 +13,7 @@ use planner::inventory::{Inventory, Room};
 use planner::names::NodeName;
 use planner::report::Outcome;
 use planner::solver::{
-    Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts, work,
+    Asked, Class, Column, Effort, Extra, Instance, Orders, Part, Row, Sense, solve, solve_parts, work,
 };
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
@@ -223,8 +223,13 @@ fn copies_decided_by_patterns_are_what_one_program_finds() {
         }
         compared += 1;
         let (together, made) = instance(&parts, &kinds, false);
-        let parted =
-            solve_parts(&together, &made, Asked { first: 1, bounded: 1 }, Effort::default()).unwrap();
+        let parted = solve_parts(
+            &together,
+            &made,
+            Asked { first: 1, bounded: 1, orders: &Orders::default() },
+            Effort::default(),
+        )
+        .unwrap();
         assert!(together.is_met_by(&parted.solved.classes, &parted.solved.extras));
         for (part, copies) in made.iter().zip(&parted.copies) {
             assert_eq!(copies.len(), part.copies as usize);

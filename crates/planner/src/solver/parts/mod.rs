@@ -8,16 +8,21 @@
 //! Copies that have become equal at these levels are one kind ([`shape`]), and only at the end each copy of
 //! a kind gets its decision, with the later levels in view ([`settle`]).
 
+mod fill;
 mod master;
 mod model;
+mod order;
 mod price;
 mod refill;
+mod refute;
 mod settle;
 mod shape;
 mod split;
 
+use self::fill::Filling;
 use self::master::{Pool, relax};
 use self::model::Model;
+pub use self::order::Orders;
 use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
@@ -79,22 +84,34 @@ const REFILL: u64 = 1_000_000_000;
 const KINDS: usize = 40;
 /// Beyond so many, the program for all copies together takes too long as well.
 pub const MANY_KINDS: usize = 64;
-/// Operations for filling copies, at each level; and at all levels together.
-const FILL: u64 = 1_200_000_000;
-const FILL_ALL: u64 = 2_400_000_000;
 
 /// Which levels of an instance with parts are looked at how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Asked {
+pub struct Asked<'o> {
     /// So many of the first are looked at copy by copy until they are proved,
     /// or the effort is used up; what is left open there shows in the bounds.
     pub first: usize,
     /// So many of the first get a bound that somebody wants to know; of the
     /// others it is only what is certain of any choice.
     pub bounded: usize,
+    /// In which order what has to be done can be done one by one.
+    pub orders: &'o Orders,
+}
+
+/// What is decided of somebody who comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// Whether it is served, beside everybody of whom that was decided before.
+    pub served: bool,
+    /// Whether nothing better can be decided of it.
+    pub proved: bool,
 }
 
 /// Finds a good choice for every copy, and the bounds that hold for it.
+///
+/// The way depends on how many kinds of things there are to do. With [`MANY_KINDS`], copies are filled, and nothing else
+/// is done. Otherwise the program for all copies together is solved and split; where that does not reach its bounds, the
+/// first levels are looked at copy by copy: by patterns, or by filling if there are more than some forty kinds.
 ///
 /// Deterministic: the result depends on nothing but the arguments.
 ///
@@ -104,11 +121,13 @@ pub struct Asked {
 pub fn solve_parts(
     instance: &Instance,
     parts: &[Part],
-    asked: Asked,
+    asked: Asked<'_>,
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
-    if let Some(parted) = solve_many_kinds(instance, parts, (asked, MANY_KINDS)) {
+    let Asked { first, bounded, orders } = asked;
+    let first = first.min(instance.levels);
+    if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
         return Ok(parted);
     }
     let mut memory = Memory::default();
@@ -117,36 +136,32 @@ pub fn solve_parts(
         together.up_to(instance.levels)?;
         return Ok(Parted { solved: together.solved(), copies: vec![] });
     }
-    let Asked { first, bounded } = asked;
-    let first = first.min(instance.levels);
     together.up_to(first)?;
     // What is not proved for all copies together is not worth dividing.
     let is_whole = (0..first).all(|k| together.level(k).is_proven());
     let mut best = if is_whole { split_in_one_go(instance, parts, &mut together)? } else { None };
-    let bound = |k: usize| together.level(k).bound;
-    let values = |best: &Option<Settled>| best.as_ref().map(|b| b.values.clone());
-    let is_proved = |values: &Option<Vec<i64>>| {
-        values.as_ref().is_some_and(|v| v.iter().enumerate().take(first).all(|(k, v)| *v <= bound(k)))
-    };
     let mut proved: Vec<Proof> = Vec::new();
-    if !is_proved(&values(&best)) {
-        let filled = solve_many_kinds(instance, parts, (asked, KINDS));
-        if let Some(mut filled) = filled {
+    let is_proved = |best: &Option<Settled>, together: &Levels<'_>, proved: &[Proof]| {
+        best.as_ref().is_some_and(|best| is_best(&best.values[..first], together, proved))
+    };
+    if !is_proved(&best, &together, &proved) {
+        if let Some(mut filled) = filled(instance, parts, (first, KINDS), orders) {
             let of_filled = filled.solved.levels.iter().map(|level| level.value);
             if best.as_ref().is_none_or(|best| of_filled.lt(best.values.iter().copied())) {
                 if let Some(level) = filled.solved.levels.first_mut() {
-                    level.bound = level.bound.max(bound(0)).min(level.value);
+                    level.bound = level.bound.max(together.level(0).bound).min(level.value);
                 }
                 return Ok(filled);
             }
-        } else if let Some((state, proofs)) =
-            serve_by_patterns(instance, parts, first, &together, &values(&best))
-        {
-            proved = proofs;
-            if let Some(settled) = state
-                && best.as_ref().is_none_or(|best| settled.values < best.values)
-            {
-                best = Some(settled);
+        } else {
+            let known = best.as_ref().map(|best| best.values[..first].to_vec());
+            if let Some((settled, proofs)) = serve_by_patterns(instance, parts, first, &together, known) {
+                proved = proofs;
+                best = better(best, settled);
+            }
+            if !is_proved(&best, &together, &proved) {
+                let in_order = in_order(instance, parts, (first, orders), best.as_ref());
+                best = better(best, in_order);
             }
         }
     }
@@ -160,50 +175,78 @@ pub fn solve_parts(
     Ok(Parted { solved: Solved { classes, extras, levels }, copies })
 }
 
+/// Whether no choice is better at the first levels, where they come to these values.
+fn is_best(values: &[i64], together: &Levels<'_>, proved: &[Proof]) -> bool {
+    (0..values.len()).all(|k| {
+        let agrees = (0..k).all(|j| values[j] == together.level(j).value);
+        agrees && values[k] <= together.level(k).bound
+            || proved.iter().any(|proof| proof.held == values[..k] && values[k] <= proof.bound)
+    })
+}
+
+/// The better of two; of equals the first.
+fn better(one: Option<Settled>, other: Option<Settled>) -> Option<Settled> {
+    [one, other].into_iter().flatten().min_by(|a, b| a.values.cmp(&b.values))
+}
+
 /// The first levels by patterns of whole copies. What is known already has to be beaten.
 fn serve_by_patterns(
     instance: &Instance,
     parts: &[Part],
     first: usize,
     together: &Levels<'_>,
-    known: &Option<Vec<i64>>,
+    known: Option<Vec<i64>>,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
     let model = Model::new(instance, parts, first);
-    let known = known.as_ref().map(|values| values[..first].to_vec());
     let (state, proofs) = serve(&model, together, known)?;
     Some((state.and_then(|state| settle::settle(&model, parts, &state)), proofs))
 }
 
-/// An instance of more than so many kinds of things to do: copies are filled one by one, and again.
-fn solve_many_kinds(instance: &Instance, parts: &[Part], (asked, kinds): (Asked, usize)) -> Option<Parted> {
-    let first = asked.first.min(instance.levels);
-    if parts.is_empty() || first == 0 || instance.rows.len() <= kinds {
-        return None;
-    }
+/// What is done one by one, in the best of the orders, if that is better than what is known.
+fn in_order(
+    instance: &Instance,
+    parts: &[Part],
+    (first, orders): (usize, &Orders),
+    known: Option<&Settled>,
+) -> Option<Settled> {
     let model = Model::new(instance, parts, first);
-    if model.coverable.iter().filter(|is_coverable| **is_coverable).count() <= kinds || !refill::suits(&model)
-    {
-        return None;
-    }
-    let mut state = refill::nothing(&model);
-    let mut values = state.values(&model)?;
-    let together = split::Together::new(&model);
-    let operations = FILL.min(FILL_ALL / first as u64);
-    let mut proved = Vec::new();
-    for level in 0..first {
-        // If an earlier level becomes better later, its new value is what the later bounds hold for.
-        let held = values[..level].to_vec();
-        let bound = together.bound(&held).unwrap_or_else(|| instance.least(level));
-        values = refill::refill(&model, &mut state, (level, bound), Allowance::of(operations))?;
-        proved.push(Proof { held, bound });
-    }
-    let Settled { choice: (classes, extras), values, copies } = settle::settle(&model, parts, &state)?;
-    let levels = (0..).zip(&values).map(|(k, value)| {
-        let proof = proved.get(k).filter(|proof| proof.held[..] == values[..k]);
-        let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
-        Level { value: *value, bound: bound.min(*value) }
-    });
-    Some(Parted { solved: Solved { classes, extras, levels: levels.collect() }, copies })
+    let (state, values) = fill::start(&model, orders)?;
+    let is_better = known.is_none_or(|known| values[..] < known.values[..first]);
+    is_better.then(|| settle::settle(&model, parts, &state))?
+}
+
+/// An instance of more than so many kinds of things to do: copies are filled one by one, and again.
+fn filled(
+    instance: &Instance,
+    parts: &[Part],
+    (first, kinds): (usize, usize),
+    orders: &Orders,
+) -> Option<Parted> {
+    let model = fill::suited(instance, parts, (first, kinds))?;
+    let mut filling = Filling::new(&model, orders)?;
+    filling.up_to(first)?;
+    filling.parted(parts)
+}
+
+/// Who is served, where those at a level come first and there are too many kinds of them to ask about all copies
+/// together: of each of the queue, whether it is served beside those before it. Nothing, where filling does not suit
+/// the instance, or there are few kinds.
+///
+/// Each row of the queue has two extras: what of it is not wanted, which costs nothing at the level, and what is
+/// wanted, which costs 1 there.
+#[must_use]
+pub fn serve_in_turn(
+    instance: &Instance,
+    parts: &[Part],
+    orders: &Orders,
+    (level, queue): (usize, &[RowIndex]),
+) -> Option<Vec<Decided>> {
+    instance.validate().ok()?;
+    let model = fill::suited(instance, parts, (level + 1, MANY_KINDS))?;
+    let mut filling = Filling::new(&model, orders)?;
+    filling.up_to(level)?;
+    let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
+    filling.in_turn(level, queue, Some(&mut refuter))
 }
 
 /// A choice for every copy, and what it comes to.

@@ -4,8 +4,9 @@
 use super::Part;
 use super::price::Pattern;
 use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce};
+use super::split::terms;
 use crate::divisor::common_divisor;
-use crate::solver::instance::{Instance, RowIndex, Sense};
+use crate::solver::instance::{Extra, Instance, RowIndex, Sense};
 use crate::solver::program::Draft;
 
 /// What is solved.
@@ -16,6 +17,10 @@ pub(super) struct Model<'a> {
     pub(super) kinds: Vec<Kind>,
     /// What is of no part: classes and extras, without rows of their own.
     pub(super) rest: Shape,
+    /// The extras of `rest`, as an instance has them.
+    pub(super) rest_extras: Vec<Extra>,
+    /// The rows that something of `rest` makes up for without a cost, whatever copies do.
+    pub(super) made_up: Vec<bool>,
     /// The classes behind the blocks of `rest`, and their columns.
     pub(super) rest_classes: Vec<(usize, std::rc::Rc<Vec<usize>>)>,
     /// The rows that are of no part.
@@ -74,8 +79,28 @@ impl<'a> Model<'a> {
         }
         let shared = (0..rows).filter(|r| !own[*r]).collect();
         let coverable = (0..rows).map(|r| instance.rows[r].sense == Sense::Equal && !own[r]).collect();
-        let mut model =
-            Self { instance, levels, kinds, rest, rest_classes, shared, coverable, steps: vec![0; levels] };
+        let rest_extras: Vec<Extra> = rest
+            .extras
+            .iter()
+            .map(|extra| {
+                let (coefficients, costs) = terms(&extra.draft, levels, |row| rest.place(row, rows));
+                Extra { upper: extra.upper, coefficients, costs }
+            })
+            .collect();
+        let made_up = made_up(instance, &rest_extras);
+        let steps = vec![0; levels];
+        let mut model = Self {
+            instance,
+            levels,
+            kinds,
+            rest,
+            rest_extras,
+            made_up,
+            rest_classes,
+            shared,
+            coverable,
+            steps,
+        };
         model.survey();
         model
     }
@@ -105,8 +130,18 @@ impl<'a> Model<'a> {
     pub(super) fn sense(&self, row: RowIndex) -> Sense {
         if self.coverable[row] { Sense::AtLeast } else { self.instance.rows[row].sense }
     }
+}
 
-    pub(super) fn sums(&self, piece: &Piece) -> (Vec<(usize, i64)>, Vec<i64>) {
-        piece.does.sums(&self.kinds[piece.kind].shape, self.instance.rows.len(), self.levels)
+fn made_up(instance: &Instance, extras: &[Extra]) -> Vec<bool> {
+    let mut made_up = vec![false; instance.rows.len()];
+    for extra in extras {
+        if let [(row, a)] = extra.coefficients[..]
+            && a > 0
+            && extra.costs.iter().all(|cost| *cost == 0)
+            && instance.rows[row].sense == Sense::AtLeast
+        {
+            made_up[row] |= extra.upper * i64::from(a) >= instance.rows[row].rhs;
+        }
     }
+    made_up
 }

@@ -48,10 +48,16 @@ impl Pattern {
 
     /// What it gives to the shared rows, and what it costs at the levels.
     pub(super) fn sums(&self, shape: &Shape, rows: usize, levels: usize) -> (Vec<(usize, i64)>, Vec<i64>) {
-        let mut shared = vec![0_i64; rows];
-        let mut costs = vec![0_i64; levels];
+        let (mut shared, mut costs) = (vec![0_i64; rows], vec![0_i64; levels]);
+        self.add_to(shape, &mut shared, &mut costs);
+        (shared.into_iter().enumerate().filter(|(_, a)| *a != 0).collect(), costs)
+    }
+
+    /// Adds what it gives to the shared rows, and what it costs at the levels.
+    pub(super) fn add_to(&self, shape: &Shape, shared: &mut [i64], costs: &mut [i64]) {
+        let rows = shared.len();
         let mut add = |draft: &Draft, n: i64| {
-            for (row, a) in &draft.terms {
+            for (row, a) in draft.terms.iter().filter(|_| n != 0) {
                 match shape.place(*row, rows) {
                     Place::Own(_) => {}
                     Place::Shared(row) => shared[row] += a * n,
@@ -63,7 +69,6 @@ impl Pattern {
             chosen.iter().for_each(|(j, n)| add(&block.drafts[*j], *n));
         }
         shape.extras.iter().zip(&self.extras).for_each(|(extra, n)| add(&extra.draft, *n));
-        (shared.into_iter().enumerate().filter(|(_, a)| *a != 0).collect(), costs)
     }
 }
 

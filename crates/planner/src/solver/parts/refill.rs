@@ -32,29 +32,10 @@ const OTHERS: usize = 6;
 /// Whether all that counts follows from what copies do and how often: bounds of what there is at least are met
 /// by other means, which is not looked at here.
 pub(super) fn suits(model: &Model<'_>) -> bool {
-    let rows = model.instance.rows.len();
-    model.rest.extras.iter().all(|extra| {
-        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
-        let is_uncovered = matches!(coefficients[..], [(row, 1)] if model.coverable[row]);
-        is_uncovered || costs.iter().all(|cost| *cost == 0)
+    model.rest_extras.iter().all(|extra| {
+        let is_uncovered = matches!(extra.coefficients[..], [(row, 1)] if model.coverable[row]);
+        is_uncovered || extra.costs.iter().all(|cost| *cost == 0)
     })
-}
-
-/// The rows that something else makes up for without a cost, whatever copies do.
-fn made_up_for(model: &Model<'_>) -> Vec<bool> {
-    let rows = model.instance.rows.len();
-    let mut made_up = vec![false; rows];
-    for extra in &model.rest.extras {
-        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
-        if let [(row, a)] = coefficients[..]
-            && a > 0
-            && costs.iter().all(|cost| *cost == 0)
-            && model.instance.rows[row].sense == Sense::AtLeast
-        {
-            made_up[row] |= extra.upper * i64::from(a) >= model.instance.rows[row].rhs;
-        }
-    }
-    made_up
 }
 
 /// Every copy by itself, and nothing done.
@@ -77,13 +58,11 @@ pub(super) fn refill(
 ) -> Option<Vec<i64>> {
     let mut values = state.values(model)?;
     let mut seed = 0;
-    let things: usize = state.pieces.iter().map(|piece| model.kinds[piece.kind].shape.extras.len()).sum();
-    let opening = OPENING + 10 * (model.instance.rows.len() + things);
     let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| {
         seed += 1;
-        count(opening);
-        let next = Opened::new(model, state, open, (level, seed)).and_then(|opened| opened.filled(state));
-        let Some(mut next) = next else { return };
+        let search = Search { level, seed, wanted: None };
+        let opened = Opened::new(model, state, open, search);
+        let Some((mut next, _)) = opened.and_then(|opened| opened.filled(state)) else { return };
         next.trim(model);
         if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
             *values = now;
@@ -111,8 +90,20 @@ pub(super) fn refill(
     Some(values)
 }
 
+/// What copies are opened for.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'w> {
+    /// The level that is to become better; those before it stay as good.
+    pub(super) level: usize,
+    /// Which of the things are looked at that nobody open does.
+    pub(super) seed: u64,
+    /// How much of each row is wanted, if that alone counts at the level: so that one thing more of it is done. No
+    /// more than that is done of anything.
+    pub(super) wanted: Option<&'w [i64]>,
+}
+
 /// Some copies that are open, as an instance.
-struct Opened<'m> {
+pub(super) struct Opened<'m> {
     model: &'m Model<'m>,
     instance: Instance,
     /// The copies, by position among the state's pieces.
@@ -125,23 +116,45 @@ struct Opened<'m> {
 }
 
 impl<'m> Opened<'m> {
-    fn new(model: &'m Model<'m>, state: &State, open: &[usize], (level, seed): (usize, u64)) -> Option<Self> {
+    pub(super) fn new(
+        model: &'m Model<'m>,
+        state: &State,
+        open: &[usize],
+        search: Search<'_>,
+    ) -> Option<Self> {
         let rows = model.instance.rows.len();
-        let mut others = state.clone();
-        let mut position = 0;
-        others.pieces.retain(|_| {
-            position += 1;
-            !open.contains(&(position - 1))
-        });
-        let sums = others.sums(model, true);
-        let left = |row: usize| model.instance.rows[row].rhs - sums[row];
+        let Search { level, seed, wanted } = search;
+        let things = state.pieces.iter().map(|piece| piece.does.extras.len()).sum::<usize>();
+        count(OPENING + 10 * (rows + things));
+        let (sums, _) = state.sums_without(model, open, true);
+        let left = |row: usize| match wanted {
+            Some(wanted) => wanted[row] - sums[row],
+            None => model.instance.rows[row].rhs - sums[row],
+        };
         let mut instance = Instance { levels: level + 1, ..Instance::default() };
         // By row of the model: the row of the instance, and for what can be done too often who does it.
         let mut shared: Vec<Option<usize>> = vec![None; rows];
         let mut doers: Vec<Vec<usize>> = vec![vec![]; rows];
         let mut extras: Vec<Vec<usize>> = Vec::new();
         let mut chosen: (Vec<Vec<(usize, u32)>>, Vec<i64>) = Default::default();
-        let (saved, made_up) = (savings(model, &sums), made_up_for(model));
+        let made_up = &model.made_up;
+        let mut saved = savings(model, &sums);
+        if wanted.is_some() {
+            for saved in &mut saved {
+                saved.resize(level.max(saved.len()), 0);
+                saved.truncate(level);
+                saved.push(1);
+            }
+        }
+        // What is wanted is all that counts at its level.
+        let counted = |mut costs: Vec<i64>| {
+            costs.truncate(level + 1);
+            if wanted.is_some() {
+                costs.truncate(level);
+                costs.resize(level + 1, 0);
+            }
+            costs
+        };
         // What is looked at of what nobody open does.
         let does = |shape: &Shape, e: usize| done_by(model, shape, e);
         let mut done = vec![false; rows];
@@ -164,7 +177,7 @@ impl<'m> Opened<'m> {
             instance.rows.extend(shape.rows.iter().map(|(sense, rhs)| Row { sense: *sense, rhs: *rhs }));
             for (block, chosen_columns) in shape.blocks.iter().zip(&piece.does.blocks) {
                 for (row, _) in block.drafts.iter().flat_map(|draft| &draft.terms) {
-                    add_row(model, shape, *row, (&mut shared, &sums, &made_up), &mut instance);
+                    add_row(model, shape, *row, (&mut shared, &sums, made_up), &mut instance);
                 }
                 let mut class = class(block, 1, model.levels, |row| match shape.place(row, rows) {
                     Place::Own(row) => Place::Shared(first + row),
@@ -172,7 +185,7 @@ impl<'m> Opened<'m> {
                     other @ Place::Level(_) => other,
                 });
                 let columns = class.columns.iter().cloned().map(|mut column: Column| {
-                    column.costs.truncate(level + 1);
+                    column.costs = counted(column.costs);
                     column
                 });
                 class.columns = columns.collect();
@@ -195,19 +208,18 @@ impl<'m> Opened<'m> {
                     Place::Own(_) | Place::Level(_) => true,
                 });
                 for (row, _) in &draft.terms {
-                    add_row(model, shape, *row, (&mut shared, &sums, &made_up), &mut instance);
+                    add_row(model, shape, *row, (&mut shared, &sums, made_up), &mut instance);
                 }
-                let (coefficients, mut costs) =
-                    terms(&draft, model.levels, |row| match shape.place(row, rows) {
-                        Place::Own(row) => Place::Shared(first + row),
-                        Place::Shared(row) => shared[row].map_or(Place::Own(0), Place::Shared),
-                        other @ Place::Level(_) => other,
-                    });
+                let (coefficients, costs) = terms(&draft, model.levels, |row| match shape.place(row, rows) {
+                    Place::Own(row) => Place::Shared(first + row),
+                    Place::Shared(row) => shared[row].map_or(Place::Own(0), Place::Shared),
+                    other @ Place::Level(_) => other,
+                });
+                let mut costs = counted(costs);
                 for row in &of {
                     costs.iter_mut().zip(&saved[*row]).for_each(|(cost, saved)| *cost -= saved);
                     doers[*row].push(instance.extras.len());
                 }
-                costs.truncate(level + 1);
                 instance.extras.push(Extra { upper, coefficients, costs });
                 chosen.1.push(piece.does.extras[e]);
                 mine.push(e);
@@ -227,13 +239,15 @@ impl<'m> Opened<'m> {
         is_met.then(|| Self { model, instance, open: open.to_vec(), extras, now, level })
     }
 
-    /// The state with the copies filled: better at the level if that is found, else as good.
-    fn filled(self, state: &State) -> Option<State> {
+    /// The state with the copies filled: better at the level if that is found, else as good. And whether it is better.
+    pub(super) fn filled(self, state: &State) -> Option<(State, bool)> {
         let mut memory = Memory::default();
         let (projection, _) = Projection::new(&self.instance, &self.now[..self.level], &mut memory);
         let program = &projection.program;
         let now = self.now[self.level];
-        let found = find(program, now - program.step, NODES).or_else(|| find(program, now, ASIDE))?;
+        let better = find(program, now - program.step, NODES);
+        let is_better = better.is_some();
+        let found = better.or_else(|| find(program, now, ASIDE))?;
         let (classes, values) = projection.expand(&self.instance, &found);
         let mut next = state.clone();
         let (mut classes, mut values) = (classes.into_iter(), values.into_iter());
@@ -248,7 +262,7 @@ impl<'m> Opened<'m> {
             piece.does.extras = vec![0; shape.extras.len()];
             extras.iter().zip(values.by_ref()).for_each(|(e, n)| piece.does.extras[*e] = n);
         }
-        Some(next)
+        Some((next, is_better))
     }
 }
 
@@ -288,14 +302,13 @@ fn savings(model: &Model<'_>, sums: &[i64]) -> Vec<Vec<i64>> {
     let rows = model.instance.rows.len();
     let mut saved: Vec<Vec<i64>> = vec![vec![]; rows];
     let mut left: Vec<i64> = model.instance.rows.iter().zip(sums).map(|(row, sum)| row.rhs - sum).collect();
-    for extra in &model.rest.extras {
-        let (coefficients, costs) = terms(&extra.draft, model.levels, |row| model.rest.place(row, rows));
-        if let [(row, 1)] = coefficients[..]
+    for extra in &model.rest_extras {
+        if let [(row, 1)] = extra.coefficients[..]
             && model.coverable[row]
             && left[row] > 0
         {
             left[row] -= extra.upper;
-            saved[row] = costs;
+            saved[row].clone_from(&extra.costs);
         }
     }
     saved

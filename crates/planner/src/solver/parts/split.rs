@@ -83,41 +83,42 @@ impl State {
 
     /// What the pieces, and with them the classes of no part, give to the rows.
     pub(super) fn sums(&self, model: &Model<'_>, with_rest: bool) -> Vec<i64> {
-        let mut sums = vec![0; model.instance.rows.len()];
-        for piece in &self.pieces {
-            model.sums(piece).0.into_iter().for_each(|(row, a)| sums[row] += a);
+        self.sums_without(model, &[], with_rest).0
+    }
+
+    /// The same without some of the pieces, by position; and what comes of it at the levels.
+    pub(super) fn sums_without(
+        &self,
+        model: &Model<'_>,
+        without: &[usize],
+        with_rest: bool,
+    ) -> (Vec<i64>, Vec<i64>) {
+        let (mut sums, mut costs) = (vec![0; model.instance.rows.len()], vec![0; model.levels]);
+        for (_, piece) in self.pieces.iter().enumerate().filter(|(p, _)| !without.contains(p)) {
+            piece.does.add_to(&model.kinds[piece.kind].shape, &mut sums, &mut costs);
         }
         for (block, chosen) in model.rest.blocks.iter().zip(&self.rest).filter(|_| with_rest) {
             for (j, n) in chosen {
                 for (row, a) in &block.drafts[*j].terms {
-                    if let Place::Shared(row) = model.rest.place(*row, sums.len()) {
-                        sums[row] += a * n;
+                    match model.rest.place(*row, sums.len()) {
+                        Place::Shared(row) => sums[row] += a * n,
+                        Place::Level(level) => costs[level] += a * n,
+                        Place::Own(_) => {}
                     }
                 }
             }
         }
-        sums
+        (sums, costs)
     }
 
     /// What each level comes to, extras filled in; nothing, if a row cannot be met.
     pub(super) fn values(&self, model: &Model<'_>) -> Option<Vec<i64>> {
-        let rows = model.instance.rows.len();
-        let mut sums = self.sums(model, true);
+        let (mut sums, mut values) = self.sums_without(model, &[], true);
         for row in model.shared.iter().filter(|row| model.coverable[**row]) {
             sums[*row] = sums[*row].min(model.instance.rows[*row].rhs);
         }
-        let extras: Vec<Extra> = model
-            .rest
-            .extras
-            .iter()
-            .map(|e| {
-                let (coefficients, costs) = terms(&e.draft, model.levels, |row| model.rest.place(row, rows));
-                Extra { upper: e.upper, coefficients, costs }
-            })
-            .collect();
-        let mut values = vec![0_i64; model.levels];
-        let filled = greedy::fill(&model.instance.rows, &extras, &mut sums);
-        for (extra, n) in extras.iter().zip(filled) {
+        let filled = greedy::fill(&model.instance.rows, &model.rest_extras, &mut sums);
+        for (extra, n) in model.rest_extras.iter().zip(filled).filter(|(_, n)| *n != 0) {
             values.iter_mut().zip(&extra.costs).for_each(|(value, cost)| *value += cost * n);
         }
         let met = model.shared.iter().all(|row| {
@@ -128,18 +129,6 @@ impl State {
                 Sense::Equal => sums[*row] == rhs,
             }
         });
-        for piece in &self.pieces {
-            model.sums(piece).1.into_iter().zip(&mut values).for_each(|(cost, value)| *value += cost);
-        }
-        for (block, chosen) in model.rest.blocks.iter().zip(&self.rest) {
-            for (j, n) in chosen {
-                for (row, a) in &block.drafts[*j].terms {
-                    if let Place::Level(level) = model.rest.place(*row, rows) {
-                        values[level] += a * n;
-                    }
-                }
-            }
-        }
         met.then_some(values)
     }
 

@@ -1,0 +1,141 @@
+//! Copies that are filled one by one, and a few again and again: the way for so many kinds of things to do that
+//! patterns, and then the program for all copies together, take too long.
+
+use super::model::Model;
+use super::order::{InOrder, Orders};
+use super::refute::Refuter;
+use super::settle::settle;
+use super::split::{State, Together};
+use super::{Decided, Part, Parted, Proof, Settled, refill};
+use crate::solver::instance::{Instance, Level, RowIndex, Solved};
+use crate::solver::work::Allowance;
+
+/// Operations for filling copies, at each level; and at all levels together.
+const FILL: u64 = 1_200_000_000;
+const FILL_ALL: u64 = 2_400_000_000;
+/// Operations for those who come first, and for each level beside them: who is served is found out before it is
+/// planned, so that the same work is done twice.
+const IN_TURN: u64 = 1_000_000_000;
+
+/// A choice in the making.
+pub(super) struct Filling<'m> {
+    model: &'m Model<'m>,
+    orders: &'m Orders,
+    together: Together,
+    /// What comes of the best of the orders, if that is better than nothing.
+    start: Option<(State, Vec<i64>)>,
+    state: State,
+    values: Vec<i64>,
+    proved: Vec<Proof>,
+}
+
+impl<'m> Filling<'m> {
+    /// Nothing is done yet.
+    pub(super) fn new(model: &'m Model<'m>, orders: &'m Orders) -> Option<Self> {
+        let state = refill::nothing(model);
+        let values = state.values(model)?;
+        let start = start(model, orders).filter(|(_, of_start)| *of_start < values);
+        Some(Self { model, orders, together: Together::new(model), start, state, values, proved: vec![] })
+    }
+
+    /// Makes the next levels better, up to this one.
+    pub(super) fn up_to(&mut self, end: usize) -> Option<()> {
+        let operations = match self.orders.turns.is_empty() {
+            true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
+            false => IN_TURN,
+        };
+        for level in self.proved.len()..end {
+            let order = self.orders.turns.iter().find(|(of, _)| *of == level);
+            if let Some((_, order)) = order {
+                self.in_turn(level, order, None)?;
+            }
+            // If an earlier level becomes better later, its new value is what the later bounds hold for.
+            let held = self.values[..level].to_vec();
+            let least = self.model.instance.least(level);
+            let is_least = self.values[level] <= least;
+            let bound = (!is_least).then(|| self.together.bound(&held)).flatten().unwrap_or(least);
+            let allowance = Allowance::of(operations);
+            self.values = refill::refill(self.model, &mut self.state, (level, bound), allowance)?;
+            // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
+            let is_first = self.proved.iter().all(|proof| self.values[proof.held.len()] <= proof.bound);
+            if self.values[level] > bound
+                && is_first
+                && (level == 0 || level + 1 < self.model.levels)
+                && let Some((start, _)) = &self.start
+            {
+                let mut state = start.clone();
+                let allowance = Allowance::of(operations);
+                let values = refill::refill(self.model, &mut state, (level, bound), allowance)?;
+                if values[..=level] < self.values[..=level] {
+                    (self.state, self.values) = (state, values);
+                }
+            }
+            self.proved.push(Proof { held, bound });
+        }
+        Some(())
+    }
+
+    /// What the levels before this one come to.
+    pub(super) fn held(&self, level: usize) -> &[i64] {
+        &self.values[..level]
+    }
+
+    /// Serves those who come first at a level, in their order.
+    pub(super) fn in_turn(
+        &mut self,
+        level: usize,
+        order: &[RowIndex],
+        refuter: Option<&mut Refuter>,
+    ) -> Option<Vec<Decided>> {
+        let state = std::mem::replace(&mut self.state, State::empty(self.model));
+        let mut queue = InOrder::new(self.model, state, &self.orders.copies);
+        let decided = queue.in_turn(level, order, (Allowance::of(IN_TURN), refuter));
+        self.state = queue.state;
+        self.values = self.state.values(self.model)?;
+        Some(decided)
+    }
+
+    /// The choice, with what is proved of it.
+    pub(super) fn parted(mut self, parts: &[Part]) -> Option<Parted> {
+        let instance = self.model.instance;
+        if let Some((state, _)) = self.start.take_if(|(_, values)| *values < self.values) {
+            self.state = state;
+        }
+        let Settled { choice: (classes, extras), values, copies } = settle(self.model, parts, &self.state)?;
+        let levels = (0..).zip(&values).map(|(k, value)| {
+            let proof = self.proved.get(k).filter(|proof| proof.held[..] == values[..k]);
+            let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
+            Level { value: *value, bound: bound.min(*value) }
+        });
+        Some(Parted { solved: Solved { classes, extras, levels: levels.collect() }, copies })
+    }
+}
+
+/// What an instance with many kinds of things to do is filled in; nothing, if there are no more than so many, or if
+/// filling does not suit it.
+pub(super) fn suited<'a>(
+    instance: &'a Instance,
+    parts: &[Part],
+    (levels, kinds): (usize, usize),
+) -> Option<Model<'a>> {
+    if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds {
+        return None;
+    }
+    let model = Model::new(instance, parts, levels);
+    let things = model.coverable.iter().filter(|is_coverable| **is_coverable).count();
+    (things > kinds && refill::suits(&model)).then_some(model)
+}
+
+/// The best of what the orders come to, with its values. Where some come first, they are served at their level, and
+/// nobody before.
+pub(super) fn start(model: &Model<'_>, orders: &Orders) -> Option<(State, Vec<i64>)> {
+    let starts = orders.starts.iter().filter(|_| orders.turns.is_empty()).filter_map(|order| {
+        let mut fit = InOrder::new(model, refill::nothing(model), &orders.copies);
+        order.iter().for_each(|row| {
+            fit.first_fit(*row);
+        });
+        let values = fit.state.values(model)?;
+        Some((fit.state, values))
+    });
+    starts.min_by(|(_, a), (_, b)| a.cmp(b))
+}

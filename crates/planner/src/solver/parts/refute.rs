@@ -1,0 +1,85 @@
+//! Who cannot be served beside those who come before: refuted for all copies together, by prices.
+//!
+//! One question differs from the next in how much of each row is wanted, and in nothing else. So prices that refuted
+//! one of them are a bound for the others too, and mostly refute them at once.
+
+use std::collections::HashMap;
+
+use super::Part;
+use super::model::Model;
+use crate::solver::basis::End;
+use crate::solver::bound::Bound;
+use crate::solver::instance::{Instance, RowIndex, Sense};
+use crate::solver::memory::Memory;
+use crate::solver::program::Program;
+use crate::solver::project::Projection;
+use crate::solver::simplex::Simplex;
+use crate::solver::work::Allowance;
+
+/// Operations for prices.
+const PRICES: u64 = 600_000_000;
+
+/// A program that costs one for each thing wanted that is not done.
+pub(super) struct Refuter {
+    program: Program,
+    /// By row: the blocks of what is not wanted, and of what is wanted and not done; and how much there is.
+    of_row: HashMap<RowIndex, (usize, usize, i64)>,
+    prices: Vec<Vec<f64>>,
+    work: Allowance,
+}
+
+impl Refuter {
+    /// `held`: the values of the levels before the one that counts what is wanted. Nothing is wanted yet.
+    pub(super) fn new(model: &Model<'_>, parts: &[Part], held: &[i64]) -> Self {
+        let level = held.len();
+        let mut instance = Instance { levels: level + 1, ..model.instance.clone() };
+        // Whoever could do more than is asked for could do less, and one row is less work than two.
+        for (row, _) in instance.rows.iter_mut().zip(&model.coverable).filter(|(_, coverable)| **coverable) {
+            row.sense = Sense::AtLeast;
+        }
+        let mut memory = Memory::default();
+        let (projection, _) = Projection::new(&instance, held, &mut memory);
+        let mut of_part = vec![false; instance.extras.len()];
+        parts.iter().flat_map(|part| &part.extras).for_each(|extra| of_part[*extra] = true);
+        let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
+        for (e, extra) in instance.extras.iter().enumerate().filter(|(e, _)| !of_part[*e]) {
+            if let [(row, 1)] = extra.coefficients[..]
+                && model.coverable[row]
+                && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
+            {
+                pairs.entry(row).or_default()[usize::from(cost > 0)] = Some(projection.block_of_extra(e));
+            }
+        }
+        let blocks = pairs.into_iter().filter_map(|(row, pair)| {
+            let [Some(rest), Some(first)] = pair else { return None };
+            Some((row, (rest, first, instance.rows[row].rhs)))
+        });
+        let of_row = blocks.collect();
+        Self { program: projection.program, of_row, prices: vec![], work: Allowance::of(PRICES) }
+    }
+
+    /// Whether it is proved that not so much of each row can be done.
+    pub(super) fn refutes(&mut self, wanted: &[i64]) -> bool {
+        for (row, (rest, first, asked)) in &self.of_row {
+            (self.program.count[*rest], self.program.count[*first]) = (asked - wanted[*row], wanted[*row]);
+        }
+        let is_refuted =
+            |program: &Program, prices: &[f64]| Bound::at(program, &[], prices).value(program) > 0;
+        if self.prices.iter().any(|prices| is_refuted(&self.program, prices)) {
+            return true;
+        }
+        if self.work.is_used_up() {
+            return false;
+        }
+        let mut simplex = Simplex::new(&self.program);
+        if simplex.optimise() != End::Optimal {
+            return false;
+        }
+        let prices = simplex.true_prices();
+        let is_proved = is_refuted(&self.program, &prices);
+        if is_proved {
+            self.prices.push(prices);
+        }
+        is_proved
+    }
+}
