@@ -119,8 +119,8 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
         for (resource, by) in asked.get(name.as_str()).into_iter().flatten() {
             if !queue.covers(resource) {
                 let Asked { workloads, profiles } = by;
-                let workloads = workloads.iter().map(|key| Key::clone(key)).collect();
-                let profiles = profiles.iter().map(|key| Key::clone(key)).collect();
+                let workloads = workloads.iter().copied().cloned().collect();
+                let profiles = profiles.iter().copied().cloned().collect();
                 found.push(Drift {
                     queue: name.clone(),
                     flavor: None,

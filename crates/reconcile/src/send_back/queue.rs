@@ -279,8 +279,7 @@ mod tests {
         let objects = Objects::default();
         for policy in ["Never", "LowerPriority", "LowerOrNewerEqualPriority", "of tomorrow"] {
             let mut object = ClusterQueue::default();
-            object.spec.preemption =
-                Some(Preemption { within_cluster_queue: Some(policy.to_owned()), ..Preemption::default() });
+            object.spec.preemption = Some(Preemption { within_cluster_queue: Some(policy.to_owned()) });
             let queue = Queue {
                 objects: &objects,
                 object: &object,

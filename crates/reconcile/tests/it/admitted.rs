@@ -275,10 +275,8 @@ fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
     }
     let _ = cluster.step(Until::End);
     let ready = says(&cluster);
-    let nodes: Vec<&str> = ready
-        .iter()
-        .filter_map(|answer| Some(answer.updates.first()?.node_selector.get(HOSTNAME)?))
-        .collect();
+    let nodes: Vec<&str> =
+        ready.iter().filter_map(|answer| answer.updates.first()?.node_selector.get(HOSTNAME)).collect();
     assert_eq!(nodes.len(), 2, "{ready:?}");
     assert_ne!(nodes[0], nodes[1], "each group has its own slices");
     let nodes: Vec<String> = nodes.into_iter().map(str::to_owned).collect();
