@@ -5,6 +5,7 @@ use super::model::Model;
 use super::order::{InOrder, Orders};
 use super::refute::Refuter;
 use super::settle::settle;
+use super::shape::Place;
 use super::split::{State, Together};
 use super::{Decided, Part, Parted, Proof, Settled, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
@@ -88,11 +89,40 @@ impl<'m> Filling<'m> {
         refuter: Option<&mut Refuter>,
     ) -> Option<Vec<Decided>> {
         let state = std::mem::replace(&mut self.state, State::empty(self.model));
+        let state = self.without_others(state, level);
         let mut queue = InOrder::new(self.model, state, &self.orders.copies);
         let decided = queue.in_turn(level, order, (Allowance::of(IN_TURN), refuter));
         self.state = queue.state;
         self.values = self.state.values(self.model)?;
         Some(decided)
+    }
+
+    /// The state without what was done of things that no level before this one counts, so that nobody who comes later
+    /// is in the way of those whose turn it is; as it is, if a level before needs it.
+    fn without_others(&self, state: State, level: usize) -> State {
+        let model = self.model;
+        let mut counts = vec![false; model.instance.rows.len()];
+        for extra in &model.rest_extras {
+            if let [(row, 1)] = extra.coefficients[..] {
+                counts[row] |= extra.costs[..level].iter().any(|cost| *cost != 0);
+            }
+        }
+        let mut cleared = state.clone();
+        for piece in &mut cleared.pieces {
+            let shape = &model.kinds[piece.kind].shape;
+            for (extra, n) in shape.extras.iter().zip(&mut piece.does.extras) {
+                let does =
+                    extra.draft.terms.iter().filter_map(|(row, _)| match shape.place(*row, counts.len()) {
+                        Place::Shared(row) if model.coverable[row] => Some(row),
+                        _ => None,
+                    });
+                if does.into_iter().any(|row| !counts[row]) {
+                    *n = 0;
+                }
+            }
+        }
+        let is_as_good = |values: &Vec<i64>| values[..level] <= self.values[..level];
+        if cleared.values(model).as_ref().is_some_and(is_as_good) { cleared } else { state }
     }
 
     /// The choice, with what is proved of it.

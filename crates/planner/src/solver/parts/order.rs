@@ -243,6 +243,10 @@ impl<'m> InOrder<'m> {
         (work, mut refuter): (Allowance, Option<&mut Refuter>),
     ) -> Vec<Decided> {
         let mut wanted: Vec<i64> = self.sums.clone();
+        // Some may be served already, for the sake of an earlier level.
+        let mut already = wanted.clone();
+        // What is refuted is about those before it in the queue, and not about others who are served.
+        let mut decided_on = vec![0; wanted.len()];
         // Of those who are alike nobody younger is served, and it is as well proved.
         let mut passed_over: HashMap<RowIndex, Decided> = HashMap::new();
         let mut all = 0;
@@ -250,11 +254,16 @@ impl<'m> InOrder<'m> {
             if let Some(decided) = passed_over.get(row) {
                 return *decided;
             }
+            decided_on[*row] += 1;
+            if already[*row] > 0 {
+                already[*row] -= 1;
+                return Decided { served: true, proved: true };
+            }
             wanted[*row] += 1;
             let mut proved = false;
             let mut served = self.first_fit(*row);
             if !served {
-                proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&wanted));
+                proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on));
                 served = !proved && self.with_others(level, &wanted, all, work.part(SHARE));
             }
             if served {
@@ -262,6 +271,7 @@ impl<'m> InOrder<'m> {
                 return Decided { served, proved: true };
             }
             wanted[*row] -= 1;
+            decided_on[*row] -= 1;
             let decided = Decided { served, proved };
             passed_over.insert(*row, decided);
             decided
