@@ -19,6 +19,7 @@ const WHY: &[(&str, &str)] = &[
         "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
     ),
     ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
+    ("apart::", "it wants four nodes with eight GPUs each"),
     (
         "bad_weather::",
         "it stops the leader, and gives up calls and the lease sooner than an operator there does",

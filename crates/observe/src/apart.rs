@@ -328,7 +328,7 @@ fn uneven(
 fn why(rule: &Rule) -> Apart {
     let topology = rule.topology.clone();
     match rule.max_skew {
-        None => Apart::AntiAffinity { topology },
+        None => Apart::AntiAffinity { topology: Some(topology).filter(|topology| topology != HOSTNAME) },
         Some(max_skew) => Apart::Spread { topology, max_skew },
     }
 }

@@ -150,11 +150,11 @@ pub struct Constraints {
 /// A rule by which a pod keeps apart from pods like it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Apart {
-    /// No two of them where this label of nodes has one value: required
-    /// anti-affinity.
+    /// No two of them on one node, or where a label of nodes has one value:
+    /// required anti-affinity.
     AntiAffinity {
-        /// The label.
-        topology: String,
+        /// The label; none where each node counts by itself.
+        topology: Option<String>,
     },
     /// Not so many more of them with one value of this label than with another:
     /// a topology spread constraint.

@@ -34,9 +34,6 @@ use crate::selector::{Label, matches_label};
 const OWN_WORDS: [&str; 3] =
     ["node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// The label of nodes whose value is different on each.
-const HOSTNAME: &str = "kubernetes.io/hostname";
-
 /// Whether a request may use a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Eligibility {
@@ -185,10 +182,10 @@ impl fmt::Display for Ineligible {
                 write!(f, "cannot have the volume of claim {claim}, which is on nodes with ")?;
                 in_turn(f, unmet)
             }
-            Self::KeptOff { rule: Apart::AntiAffinity { topology } } if topology == HOSTNAME => {
+            Self::KeptOff { rule: Apart::AntiAffinity { topology: None } } => {
                 write!(f, "has a pod of the same kind, from which its anti-affinity keeps it apart")
             }
-            Self::KeptOff { rule: Apart::AntiAffinity { topology } } => {
+            Self::KeptOff { rule: Apart::AntiAffinity { topology: Some(topology) } } => {
                 write!(
                     f,
                     "has the same {topology} as a pod of the same kind, from which its anti-affinity keeps it apart"

@@ -336,7 +336,8 @@ fn request_of(text: &str) -> RequestBuilder {
                 request.or_affinity(key, operator, &values)
             }
             ["apart", topology] => {
-                request.kept_off("ridge", Apart::AntiAffinity { topology: (*topology).to_owned() })
+                let topology = Some((*topology).to_owned()).filter(|label| label != "kubernetes.io/hostname");
+                request.kept_off("ridge", Apart::AntiAffinity { topology })
             }
             ["spread", topology, max_skew] => {
                 let max_skew = max_skew.parse().expect("a number");

@@ -3,8 +3,7 @@
 
 use super::Part;
 use super::price::Pattern;
-use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce};
-use super::split::terms;
+use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce, terms};
 use crate::divisor::common_divisor;
 use crate::solver::instance::{Extra, Instance, RowIndex, Sense};
 use crate::solver::program::Draft;

@@ -8,8 +8,8 @@
 
 use super::model::{Model, Piece};
 use super::price::Pattern;
-use super::shape::{Place, Shape};
-use super::split::{State, class, terms};
+use super::shape::{Place, Shape, terms};
+use super::split::{State, class};
 use crate::solver::instance::{Column, Extra, Instance, Row, Sense};
 use crate::solver::memory::Memory;
 use crate::solver::program::mix;

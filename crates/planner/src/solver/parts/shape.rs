@@ -189,3 +189,21 @@ pub(super) fn reduce(all: &[Draft], senses: &[(Sense, i64)]) -> Reduced {
     let (drafts, originals): (Vec<_>, Vec<_>) = drafts.into_iter().unzip();
     (Rc::new(drafts), Rc::new(originals), idle.unwrap_or(0))
 }
+
+/// Terms as an instance has them: coefficients and costs.
+pub(super) fn terms(
+    draft: &Draft,
+    levels: usize,
+    place: impl Fn(usize) -> Place,
+) -> (Vec<(RowIndex, i32)>, Vec<i64>) {
+    let mut costs = vec![0; levels];
+    let mut coefficients = Vec::new();
+    for (row, a) in &draft.terms {
+        match place(*row) {
+            Place::Shared(row) => coefficients.push((row, i32::try_from(*a).unwrap_or(i32::MAX))),
+            Place::Level(level) => costs[level] = *a,
+            Place::Own(_) => {}
+        }
+    }
+    (coefficients, costs)
+}

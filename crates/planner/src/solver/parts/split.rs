@@ -7,9 +7,9 @@ use super::Part;
 use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::Block;
-use super::shape::Place;
+use super::shape::{Place, terms};
 use crate::solver::greedy;
-use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense, Solved};
+use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
 use crate::solver::lexicographic;
 use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
@@ -324,22 +324,4 @@ pub(super) fn class(block: &Block, copies: i64, levels: usize, place: impl Fn(us
         Column { coefficients, costs }
     });
     Class { count: u32::try_from(block.count * copies).unwrap_or(u32::MAX), columns: columns.collect() }
-}
-
-/// Terms as an instance has them: coefficients and costs.
-pub(super) fn terms(
-    draft: &Draft,
-    levels: usize,
-    place: impl Fn(usize) -> Place,
-) -> (Vec<(RowIndex, i32)>, Vec<i64>) {
-    let mut costs = vec![0; levels];
-    let mut coefficients = Vec::new();
-    for (row, a) in &draft.terms {
-        match place(*row) {
-            Place::Shared(row) => coefficients.push((row, i32::try_from(*a).unwrap_or(i32::MAX))),
-            Place::Level(level) => costs[level] = *a,
-            Place::Own(_) => {}
-        }
-    }
-    (coefficients, costs)
 }
