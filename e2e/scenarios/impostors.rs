@@ -3,9 +3,9 @@
 
 use api::gpu_node::ObservedBy;
 use e2e::agents::AGENT_NAMESPACE;
-use e2e::wait::until;
-use e2e::{NodeSpec, POOL, mig, pod, policy, scenario, workbench};
-use k8s_openapi::api::core::v1::Pod;
+use e2e::wait::{self, until};
+use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario, workbench};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -27,6 +27,16 @@ fn eight_gpus(name: &str) -> NodeSpec {
 
 fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": THEIRS}})
+}
+
+/// Their namespace is gone: the next scenario on the same control plane makes it anew.
+async fn they_leave(scene: &Scene) -> anyhow::Result<()> {
+    scene.delete(namespace()).await?;
+    let namespaces: Api<Namespace> = Api::all(scene.client());
+    wait::until_one(namespaces, THEIRS, "the impostors' namespace is gone", scene.patience(), |seen| {
+        if seen.is_none() { Ok(()) } else { Err("it is there".to_owned()) }
+    })
+    .await
 }
 
 /// A DaemonSet with the name and the label of an operand, whose pods never
@@ -108,7 +118,7 @@ fn impostors_of_operands_lose_no_pod_fail_no_proof_and_hide_no_holder() {
         let deleted = scene.audit()?.writes()?;
         let mut deleted = deleted.iter().filter(|w| w.verb == "delete" && w.object_ref.resource == "pods");
         assert!(deleted.all(|write| write.object_ref.namespace != THEIRS));
-        scene.delete(namespace()).await
+        they_leave(scene).await
     });
 }
 
@@ -148,6 +158,6 @@ fn an_impostor_of_the_agent_keeps_no_node_from_going_back() {
         let left = theirs(&pods).await?;
         assert!(!left.is_empty(), "the impostor is still there");
         scene.converged("research").await?;
-        scene.delete(namespace()).await
+        they_leave(scene).await
     });
 }
