@@ -110,9 +110,14 @@ impl Actuator {
         let target = memory.progress.target.as_ref();
         let begun = target.is_some_and(|target| target.slices.is_some());
         let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
+        // It rebooted before the agent knew its slices by their places: MIG manager makes them by their number.
+        let is_unknown = memory.progress.verified.as_ref().is_some_and(|verified| verified.slices.is_empty())
+            && Self::has_to_be_brought_back(memory, facts);
         let is_mig_managers = is_mig_off || Self::has_to_be_brought_back(memory, facts);
         match (agent, target) {
-            (Some(agent), _) if begun || agent.changes && handed && !agent.gives_back => Self::Agent,
+            (Some(agent), _) if begun || agent.changes && handed && !agent.gives_back && !is_unknown => {
+                Self::Agent
+            }
             (Some(agent), None) if agent.changes && agent.alive && !agent.gives_back && !is_mig_managers => {
                 Self::Agent
             }

@@ -129,9 +129,12 @@ fn what_mig_manager_made_before_a_reboot_it_makes_again_before_an_agent_gets_the
     // Without MIG manager only the agent can.
     reports["status"]["rollout"]["progress"]["stoodDown"] = false.into();
     assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Agent);
-    // What was handed over to the agent is the agent's.
+    // What was handed over to the agent is the agent's, if it knew the places of the slices.
     n1["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
     reports["status"]["rollout"]["progress"]["stoodDown"] = true.into();
+    assert_eq!(actuator(&see(&[n1.clone(), reports.clone(), agent_pod()])), Actuator::Operands);
+    reports["status"]["rollout"]["progress"]["verified"]["slices"] =
+        json!({"GPU-0": [{"profile": "3g.40gb", "start": 0}, {"profile": "3g.40gb", "start": 4}]});
     assert_eq!(actuator(&see(&[n1, reports, agent_pod()])), Actuator::Agent);
 }
 

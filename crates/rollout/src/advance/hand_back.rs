@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use mig::ProfileName;
 
 use crate::action::Action;
-use crate::layout::NodeLayout;
+use crate::layout::{GpuLayout, NodeLayout};
 use crate::names;
 use crate::outlook::{Outlook, StartBlocker};
 use crate::progress::{Mapped, Verified};
@@ -148,6 +148,13 @@ impl Run<'_> {
     fn to_give_back(&self) -> Result<NodeLayout, StartBlocker> {
         let strategy = self.seen.operator.strategy;
         let report = self.seen.report.as_ref();
+        // A reboot took all that was there: then it is made again.
+        let verified = self.next.verified.as_ref().filter(|verified| {
+            self.lost_all_by_a_reboot() && verified.layout.0.values().any(GpuLayout::is_mig)
+        });
+        if let Some(verified) = verified {
+            return Ok(verified.layout.clone());
+        }
         // Whole GPUs are left out: not all of them are offered.
         let slices = |mut resources: BTreeMap<String, u64>| {
             resources.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));

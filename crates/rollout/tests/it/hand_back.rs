@@ -198,6 +198,20 @@ fn after_a_reboot_in_the_midst_of_a_handover_mig_manager_makes_the_slices_again(
     assert!(!caller.progress.stood_down);
 }
 
+/// The same a step later, on cards that lose MIG mode too: the agent has the node, and never knew where its slices were.
+#[test]
+fn after_a_reboot_at_the_end_of_a_handover_mig_manager_makes_what_was_verified() {
+    let mut caller = stood_down(false);
+    caller.world.labels.insert(names::MIG_CONFIG.to_owned(), names::HANDED_TO_AGENT.to_owned());
+    caller.world.reboot();
+    caller.world.hardware = layout("0:off 1:off 2:off 3:off 4:off 5:off 6:off 7:off");
+    caller.world.report = Some(Report { layout: Some(caller.world.hardware.clone()), has_left: false });
+    caller.run(30);
+    assert_eq!(caller.settle().clone(), Outlook::Idle, "{}", caller.transcript.join("\n"));
+    caller.check_open_with(EIGHT);
+    assert_eq!(caller.world.labels[names::DEPLOY_MIG_MANAGER], "true");
+}
+
 /// Its label does not say what it has, and MIG manager would cut it to that under a pod.
 #[test]
 fn a_node_that_has_not_what_its_label_says_is_given_back_with_what_it_has() {
