@@ -82,8 +82,9 @@ impl Run<'_> {
     /// Whether the node has booted since it was verified, offers no slice, and no pod holds anything: nobody can lose
     /// anything.
     fn lost_all_by_a_reboot(&self) -> bool {
+        let is_of_another = |verified: &Verified| verified.boot_id != self.seen.boot_id;
         let rebooted =
-            self.next.verified.as_ref().is_some_and(|verified| verified.boot_id != self.seen.boot_id);
+            !self.seen.boot_id.is_empty() && self.next.verified.as_ref().is_some_and(is_of_another);
         let has_slices = self.seen.offers().keys().any(|name| name.starts_with(ProfileName::RESOURCE_PREFIX));
         rebooted && !has_slices && !self.seen.pods.iter().any(crate::observed::Pod::holds_gpu)
     }

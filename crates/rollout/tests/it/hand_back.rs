@@ -210,6 +210,8 @@ fn after_a_reboot_at_the_end_of_a_handover_mig_manager_makes_what_was_verified()
     assert_eq!(caller.settle().clone(), Outlook::Idle, "{}", caller.transcript.join("\n"));
     caller.check_open_with(EIGHT);
     assert_eq!(caller.world.labels[names::DEPLOY_MIG_MANAGER], "true");
+    // It was told so at once, and not first that there is nothing.
+    caller.check_never("SetConfigLabel");
 }
 
 /// Its label does not say what it has, and MIG manager would cut it to that under a pod.
