@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, ObjectMeta};
 use kube::core::gvk::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -23,9 +23,9 @@ pub fn changed_at(map: Option<&ConfigMap>) -> Option<Timestamp> {
     map?.metadata.annotations.as_ref()?.get(CHANGED_AT)?.parse().ok()
 }
 
-/// Writes our map, if it still has this version. Fields that somebody else
-/// put there are not taken over: a map of this name that is not ours is a
-/// conflict, which is said.
+/// Writes our map, if it still has this version or, without one, if there
+/// still is none. Fields that somebody else put there are not taken over: a map
+/// of this name that is not ours is a conflict, which is said.
 ///
 /// # Errors
 /// When it was not, or may not have been, written.
@@ -68,25 +68,41 @@ async fn apply(
 ) -> Result<Subject, CallError> {
     let MapRef { namespace, name } = map;
     let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
-    let mut body = json!({
+    let title = format!("ConfigMap {namespace}/{name}");
+    let version = match if_version {
+        Some(version) => Some(version.to_owned()),
+        None => make(calls, &api, &title, map).await?.metadata.resource_version,
+    };
+    let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
-            "name": name, "namespace": namespace,
+            "name": name, "namespace": namespace, "resourceVersion": version,
             "labels": {"app.kubernetes.io/managed-by": "slicewright"},
             "annotations": annotations,
         },
         "data": data,
     });
-    if let Some(version) = if_version {
-        body["metadata"]["resourceVersion"] = json!(version);
-    }
-    let title = format!("ConfigMap {namespace}/{name}");
     let written: ConfigMap = calls.apply(&api, &title, &managers::MAP, Target::Object, name, &body).await?;
     Ok(Subject::Version {
         source: Source::Map(map.clone()),
         key: (namespace.clone(), name.clone()),
         version: written.metadata.resource_version.unwrap_or_default(),
     })
+}
+
+/// An empty map, for its version. Applying one makes it too, but has no way to
+/// ask that there be none: a replica that was stopped while it asked for the
+/// first one would write its old text over what another has written since.
+async fn make(
+    calls: &Calls,
+    api: &Api<ConfigMap>,
+    title: &str,
+    map: &MapRef,
+) -> Result<ConfigMap, CallError> {
+    let MapRef { namespace, name } = map.clone();
+    let metadata = ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() };
+    let empty = ConfigMap { metadata, ..ConfigMap::default() };
+    calls.create(api, title, managers::MAP.name, &empty).await
 }
 
 /// A field of `ClusterPolicy` that names a map of ours.

@@ -5,6 +5,7 @@
 use api::gpu_node::{GpuNodeStatus, Observed, ObservedBy};
 use api::node_agent::AgentStatus;
 use api::{GpuNode, GpuNodeSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, Preconditions};
 use planner::names::NodeName;
 use serde_json::{Map, Value, json};
@@ -61,16 +62,20 @@ pub async fn write(
     now: Option<&GpuNode>,
     may: impl Fn() -> bool,
 ) -> Result<Written, CallError> {
-    let patches = patches(wanted, now);
-    if patches.is_empty() {
-        return Ok(Written::Same);
-    }
     let api: Api<GpuNode> = Api::all(calls.client());
     let name = &wanted.node.0;
     let title = format!("GpuNode {name}");
-    let mut version = now.and_then(|node| node.metadata.resource_version.clone());
-    let mut last = None;
-    for Patch { manager, target, mut body, takes_out } in patches {
+    let made;
+    let (now, mut last) = match now {
+        Some(now) => (now, None),
+        None if !may() => return Ok(Written::Stopped),
+        None => {
+            made = make(calls, &api, &title, wanted).await?;
+            (&made, Some(made.clone()))
+        }
+    };
+    let mut version = now.metadata.resource_version.clone();
+    for Patch { manager, target, mut body, takes_out } in patches(wanted, now) {
         if !may() {
             return Ok(Written::Stopped);
         }
@@ -104,13 +109,35 @@ pub fn awaited(written: &GpuNode) -> Subject {
 /// What to take out of a spec in which nothing is to be left. Applying an
 /// empty one would remove our fields and leave `null` in its place, which the
 /// API server then refuses.
-fn nothing_left(target: Target, body: &Value, now: Option<&GpuNode>) -> Option<Value> {
+fn nothing_left(target: Target, body: &Value, now: &GpuNode) -> Option<Value> {
     let empty = matches!(target, Target::Object) && body["spec"].as_object().is_some_and(Map::is_empty);
-    let before = serde_json::to_value(&now.filter(|_| empty)?.spec).ok()?;
+    if !empty {
+        return None;
+    }
+    let before = serde_json::to_value(&now.spec).ok()?;
     Some(before.as_object()?.keys().map(|field| (field.clone(), Value::Null)).collect())
 }
 
-fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
+/// A `GpuNode` that says nothing yet, for its version: as with our map, only
+/// what is created is sure to be the first.
+async fn make(
+    calls: &Calls,
+    api: &Api<GpuNode>,
+    title: &str,
+    wanted: &Wanted<'_>,
+) -> Result<GpuNode, CallError> {
+    let mut empty = GpuNode::new(&wanted.node.0, GpuNodeSpec::default());
+    empty.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: wanted.node.0.clone(),
+        uid: wanted.owner_uid.to_owned(),
+        ..OwnerReference::default()
+    }]);
+    calls.create(api, title, managers::PLAN.name, &empty).await
+}
+
+fn patches(wanted: &Wanted<'_>, now: &GpuNode) -> Vec<Patch> {
     let Wanted { node, owner_uid, spec, status, agent } = wanted;
     let mut patches = Vec::new();
     let body = |rest: Value| {
@@ -122,13 +149,13 @@ fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
         }
         body
     };
-    if now.is_none_or(|now| now.spec != **spec) {
+    if now.spec != **spec {
         let mut body = body(json!({"spec": spec}));
         body["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "Node", "name": node.0, "uid": owner_uid}]);
         patches.push(Patch { manager: managers::PLAN, target: Target::Object, body, takes_out: false });
     }
-    let before = now.and_then(|now| now.status.clone()).unwrap_or_default();
+    let before = now.status.clone().unwrap_or_default();
     let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: told, rollout } = &**status;
     if is_taken_back(&before, told.as_ref(), observed.as_ref()) {
         let body = json!({"status": {"observed": null, "agent": null}});

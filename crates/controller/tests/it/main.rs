@@ -6,6 +6,7 @@ mod bounds;
 mod changes;
 mod events;
 mod executor;
+mod first_writes;
 mod gather;
 mod history;
 mod lease;
