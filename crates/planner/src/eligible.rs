@@ -52,6 +52,12 @@ impl Eligibility {
     pub const fn is_yes(&self) -> bool {
         matches!(self, Self::Yes)
     }
+
+    /// Whether it may not, only because the node is full.
+    #[must_use]
+    pub const fn lacks_room(&self) -> bool {
+        matches!(self, Self::No { reason: Ineligible::NoRoom { .. } })
+    }
 }
 
 /// Why a request may not use a node. Prints as a clause: "the node …".

@@ -102,7 +102,7 @@ fn each_of_several_volumes_has_to_be_there() {
     assert_eq!(
         both(("kubernetes.io/hostname", "n1")),
         [
-            "lab: no node fits its selector, affinity, tolerations, volumes and other resources; use a volume that nodes with such slices can have: the first node cannot have the volume of claim cache, which is on nodes with kubernetes.io/hostname In (n1)"
+            "lab: no node fits its selector, affinity, tolerations, volumes and other resources; use a volume that nodes with such slices can have: node n2 cannot have the volume of claim cache, which is on nodes with kubernetes.io/hostname In (n1)"
         ]
     );
 }
@@ -156,7 +156,7 @@ fn network_interfaces_that_pods_hold_are_not_free() {
     assert_eq!(why, Why::NoEligibleNode);
     assert_eq!(
         help.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["ask for less of rdma/hca, or free it: the first node has 0 of rdma/hca free (wanted: 3)"]
+        ["ask for less of rdma/hca, or free it: node n1 has 0 of rdma/hca free (wanted: 3)"]
     );
 }
 

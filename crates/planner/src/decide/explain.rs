@@ -147,7 +147,7 @@ fn answer(
     if may.is_empty() {
         let none_is_cut = nodes.iter().all(|(_, node)| node.gpus.is_empty());
         let answer = if none_is_cut { never_cut(world, group) } else { None };
-        return answer.unwrap_or_else(|| no_node(eligible));
+        return answer.unwrap_or_else(|| no_node(world.inventory.nodes.keys().zip(eligible.iter())));
     }
     let counted: Vec<(&NodeName, &Node)> = may
         .iter()

@@ -1,41 +1,46 @@
 //! The answer to somebody who may use no node at all: which of its wishes no node meets.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::eligible::{Eligibility, Ineligible};
+use crate::names::NodeName;
 use crate::report::{Help, Why};
 
 /// No node fits: for lack of room only, or because the request asks for what no node is.
-pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
-    let reasons = eligible.iter().filter_map(|e| match e {
-        Eligibility::Yes => None,
-        Eligibility::No { reason } => Some(reason),
-    });
-    let advice: BTreeSet<String> = reasons.clone().filter_map(Ineligible::advice).collect();
+pub(super) fn no_node<'a>(judged: impl Iterator<Item = (&'a NodeName, &'a Eligibility)>) -> (Why, Vec<Help>) {
+    let refused: Vec<(&Ineligible, &NodeName)> = judged
+        .filter_map(|(name, eligibility)| match eligibility {
+            Eligibility::Yes => None,
+            Eligibility::No { reason } => Some((reason, name)),
+        })
+        .collect();
+    let advice: BTreeSet<String> = refused.iter().filter_map(|(reason, _)| reason.advice()).collect();
     let mut help: Vec<Help> = advice.into_iter().map(|advice| Help::ChangeRequest { advice }).collect();
-    let room = reasons.clone().any(|reason| matches!(reason, Ineligible::NoRoom { .. }));
-    if room {
+    if let Some((reason, name)) = roomiest(&refused) {
+        if help.is_empty() {
+            let advice = format!("ask for less, or free some of it: node {name} {reason}");
+            help.push(Help::ChangeRequest { advice });
+        }
         return (Why::NoRoom, help);
     }
     if help.is_empty()
-        && let Some(reason) = reasons.min()
+        && let Some((reason, name)) = refused.into_iter().min()
     {
         // Which of its wishes no node has is what its author can change.
         let advice = match reason {
             Ineligible::NodeSelector { .. } | Ineligible::Affinity { .. } | Ineligible::Taint { .. } => {
-                format!("change its node selector, affinity or tolerations: the first node {reason}")
+                format!("change its node selector, affinity or tolerations: node {name} {reason}")
             }
             Ineligible::KeptOff { .. } => {
                 format!(
-                    "add nodes with such slices, or relax its anti-affinity or topology spread: the first node {reason}"
+                    "add nodes with such slices, or relax its anti-affinity or topology spread: node {name} {reason}"
                 )
             }
             Ineligible::Volume { .. } => {
-                format!("use a volume that nodes with such slices can have: the first node {reason}")
+                format!("use a volume that nodes with such slices can have: node {name} {reason}")
             }
             Ineligible::Lacks { resource, .. } => {
-                format!("ask for less of {resource}, or free it: the first node {reason}")
+                format!("ask for less of {resource}, or free it: node {name} {reason}")
             }
             Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
                 return (Why::NoEligibleNode, help);
@@ -44,4 +49,19 @@ pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
         help.push(Help::ChangeRequest { advice });
     }
     (Why::NoEligibleNode, help)
+}
+
+/// Of the nodes that only lack room, the one that lacks least of what it lacks.
+fn roomiest<'a>(refused: &[(&'a Ineligible, &'a NodeName)]) -> Option<(&'a Ineligible, &'a NodeName)> {
+    let missing = |reason: &Ineligible| match reason {
+        Ineligible::NoRoom { wanted, free, .. } => {
+            Some(i128::from(*wanted) * 1_000 / i128::from((*free).max(1)))
+        }
+        _ => None,
+    };
+    refused
+        .iter()
+        .filter_map(|(reason, name)| Some((missing(reason)?, *reason, *name)))
+        .min()
+        .map(|(_, reason, name)| (reason, name))
 }

@@ -194,15 +194,19 @@ impl<'w> Seats<'w> {
             let why = Why::OtherName { asks: one.asks, offered: Some(other) };
             return Some((why, vec![Help::ChangeRequest { advice }]));
         }
+        let judged = offering.iter().map(|i| (self.nodes[*i].name, &one.eligible[*i]));
         if one.asks == Offered::WholeGpu {
-            return None;
+            // Whoever means other nodes is told of all ways to a whole GPU; room is looked at last, so that a node
+            // without it is one that is meant.
+            let full: Vec<_> = judged.filter(|(_, eligibility)| eligibility.lacks_room()).collect();
+            return (!full.is_empty()).then(|| no_node(full.into_iter()));
         }
         if offering.is_empty() {
             let advice = "ask for nvidia.com/gpu or for slices; a policy with `sharing` and `rename: true` offers shared GPUs";
             let help = vec![Help::ChangeRequest { advice: advice.to_owned() }];
             return Some((Why::OtherName { asks: one.asks, offered: None }, help));
         }
-        Some(no_node(&offering.iter().map(|i| one.eligible[*i].clone()).collect()))
+        Some(no_node(judged))
     }
 
     /// The pod with the fewest seats whose end makes room for one more of those who ask alike.

@@ -1,8 +1,6 @@
 //! The answer to who asks for `nvidia.com/gpu` where that is a slice: on nodes with MIG strategy `single`. The
 //! scheduler alone gives those slices away, and what can be said is why none of them is for this request.
 
-use std::sync::Arc;
-
 use mig::ProfileName;
 
 use super::group::counts;
@@ -43,8 +41,7 @@ pub(super) fn answer(world: &World<'_>, request: &Request) -> Option<(Why, Vec<H
         if others.any(is_yes) {
             return None;
         }
-        let eligible: Arc<[Eligibility]> = judged.iter().map(|(.., eligible)| eligible.clone()).collect();
-        return Some(no_node(&eligible));
+        return Some(no_node(judged.iter().map(|(name, .., eligible)| (*name, eligible))));
     }
     if may().any(|(_, _, is_there, _)| *is_there) {
         return Some((Why::AllUsed, vec![]));

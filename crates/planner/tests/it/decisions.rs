@@ -428,7 +428,7 @@ fn requests_that_nothing_can_serve_are_told_why() {
     assert_eq!(why, Why::NoSuchProfile { profile: profile("1g.10gb") });
     assert!(matches!(&help[0], Help::ChangeRequest { advice } if advice.contains("nvidia.com/mig-1g.6gb")));
     let advice =
-        "change its node selector, affinity or tolerations: the first node has no label zone (wanted: moon)";
+        "change its node selector, affinity or tolerations: node n1 has no label zone (wanted: moon)";
     let help = vec![Help::ChangeRequest { advice: advice.to_owned() }];
     assert_eq!(unserved(&decision, "far"), (Why::NoEligibleNode, help));
     assert_eq!(

@@ -351,3 +351,21 @@ fn who_may_use_a_node_that_is_cut_is_told_of_that_one() {
     assert!(told("free").contains("served now by n1"), "{}", told("free"));
     assert!(told("picky").contains("no node fits its selector"), "{}", told("picky"));
 }
+
+#[test]
+fn who_asks_for_a_whole_gpu_of_a_node_without_memory_is_told_of_the_memory() {
+    const GIB: i64 = 1 << 30;
+    let alone = || seating("T4", 2).on(node().label("pool", "t4").room(16_000, 8 * GIB, 20));
+    let inventory = fleet().node("a100-1", server(2, &[])).seating("t4-1", alone()).build();
+    let large = request("large").asks_whole_gpus(1).takes(1_000, 64 * GIB);
+    let elsewhere = request("elsewhere").asks_whole_gpus(1).takes(1_000, 64 * GIB).selects("pool", "h100");
+    let decision = decide(&inventory, &[large.build(), elsewhere.build()], &[policy("lab").build()]);
+    let Outcome::Unserved { why, help } = answer(&decision, "large") else { panic!("it is too large") };
+    assert_eq!(*why, Why::NoRoom);
+    let help: Vec<String> = help.iter().map(ToString::to_string).collect();
+    let advice = "ask for less, or free some of it: node t4-1 has 8192 MiB memory free (wanted: 65536 MiB)";
+    assert_eq!(help, [advice]);
+    // Who means other nodes is told of all ways to a whole GPU, and nothing of a node that it does not mean.
+    let Outcome::Unserved { why, .. } = answer(&decision, "elsewhere") else { panic!("it means no node") };
+    assert_eq!(*why, Why::WholeGpu);
+}
