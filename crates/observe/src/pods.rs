@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mig::resource::Unit;
@@ -85,6 +86,14 @@ pub fn scheduler_says(pod: &Pod) -> Option<&str> {
             c.type_ == "PodScheduled" && c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
         })
         .map(|c| c.message.as_deref().unwrap_or_default())
+}
+
+/// When a pod last became ready, or ceased to be; kubelet says so at its end, too.
+#[must_use]
+pub fn ready_changed(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    ready.last_transition_time.as_ref().map(|at| at.0)
 }
 
 /// What a pod takes: the sum over its containers, or what its largest init

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,13 @@ impl Workload {
     #[must_use]
     pub fn is(&self, condition: &str) -> bool {
         self.status.conditions.iter().any(|c| c.type_ == condition && c.status == "True")
+    }
+
+    /// Since when a condition is true.
+    #[must_use]
+    pub fn since(&self, condition: &str) -> Option<Timestamp> {
+        let found = self.status.conditions.iter().find(|c| c.type_ == condition && c.status == "True");
+        found.map(|condition| condition.last_transition_time.0)
     }
 
     /// Whether checks may be answered, and count: it has its quota, may run

@@ -10,7 +10,6 @@ use api::foreign::Workload;
 use api::foreign::workload::{AdmissionCheckState, PodSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
@@ -214,7 +213,8 @@ impl<'a> Queues<'a> {
             self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
         });
         let is_its_own = |id: &&RequestId| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name);
-        below.flatten().copied().filter(is_its_own).collect()
+        let is_of_before = |id: &&RequestId| is_of_an_earlier_run(workload, self.siblings[*id]);
+        below.flatten().copied().filter(is_its_own).filter(|id| !is_of_before(id)).collect()
     }
 
     /// Whether a pod of a workload belongs to this set, as far as it says so.
@@ -231,10 +231,8 @@ impl<'a> Queues<'a> {
     /// Whether pods that are not there are still to come. Those of an admitted
     /// workload are made within moments: after that nothing is kept for them, whatever clock dated it.
     fn may_be_made(&self, workload: &Workload) -> bool {
-        let admitted =
-            workload.status.conditions.iter().find(|c| c.type_ == "Admitted" && c.status == "True");
-        let age = |admitted: &Condition| self.now.duration_since(admitted.last_transition_time.0).abs();
-        admitted.is_none_or(|admitted| age(admitted) < self.made_within)
+        let age = |admitted| self.now.duration_since(admitted).abs();
+        workload.since("Admitted").is_none_or(|admitted| age(admitted) < self.made_within)
     }
 
     /// Requests of pods that nobody has made yet: they are named after the
@@ -296,5 +294,20 @@ impl<'a> Queues<'a> {
         spec.node_selector = Some(labels).filter(|labels| !labels.is_empty());
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
         spec
+    }
+}
+
+/// Whether a pod is of the time before its workload got the quota that it has: Kueue took the workload back, and starts
+/// it again. Such pods have ended, or come to their end, and others are made in their place.
+fn is_of_an_earlier_run(workload: &Workload, pod: &Pod) -> bool {
+    // What is let go may have pods that came to nothing since.
+    let is_let_go = workload.is("Admitted");
+    match pods::life(pod) {
+        Life::Ended => match pods::ready_changed(pod).zip(workload.since("QuotaReserved")) {
+            Some((ended, reserved)) => ended < reserved,
+            None => !is_let_go,
+        },
+        Life::Bound => pod.metadata.deletion_timestamp.is_some() && !is_let_go,
+        Life::Unschedulable | Life::Waiting => false,
     }
 }

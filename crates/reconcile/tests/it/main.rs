@@ -16,6 +16,7 @@ mod recorded;
 mod remembered;
 mod review;
 mod rooms;
+mod run_again;
 mod said;
 mod send_back;
 mod surge;
