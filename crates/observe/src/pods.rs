@@ -104,6 +104,12 @@ pub fn takes(spec: &PodSpec) -> Takes {
     sort_out(&totals(spec))
 }
 
+/// Whether a pod takes anything of GPUs, or something that is called like it.
+#[must_use]
+pub fn asks_for_gpus(spec: &PodSpec) -> bool {
+    totals(spec).into_iter().any(|(resource, n)| n > 0 && GpuResource::is_one(&resource))
+}
+
 /// Everything that a pod takes, by resource.
 #[must_use]
 pub fn all_that_it_takes(spec: &PodSpec) -> BTreeMap<String, u64> {

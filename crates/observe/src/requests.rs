@@ -145,25 +145,25 @@ const HIGHEST_PRIORITY: i32 = 1_000_000_000;
 /// that the API server took in; a number is not, and would cost nothing. No
 /// namespace gets more requests by numbers than the fleet has room for slices.
 struct Counted {
-    most: i32,
-    left: BTreeMap<String, i32>,
+    most: u32,
+    left: BTreeMap<String, u32>,
 }
 
 impl Counted {
     fn new(inventory: &Inventory) -> Self {
         let gpus: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
         // No GPU has more than seven slices. A fleet that is not known yet has some.
-        let most = i32::try_from(gpus.saturating_mul(7)).unwrap_or(i32::MAX).clamp(64, 10_000);
+        let most = u32::try_from(gpus.saturating_mul(7)).unwrap_or(u32::MAX).clamp(64, 10_000);
         Self { most, left: BTreeMap::new() }
     }
 
-    /// How many pods of a set are planned for: at least one, so that it is told
-    /// what becomes of it.
-    fn bounded(&mut self, workload: &Workload, count: i32, problems: &mut Vec<Problem>) -> i32 {
+    /// How many of the pods of a set that nobody has made yet are planned for: at
+    /// least one, so that it is told what becomes of it.
+    fn bounded(&mut self, workload: &Workload, count: u32, problems: &mut Vec<Problem>) -> u32 {
         let namespace = workload.metadata.namespace.clone().unwrap_or_default();
         let left = self.left.entry(namespace).or_insert(self.most);
-        let taken = count.clamp(0, (*left).max(1));
-        *left = (*left - taken).max(0);
+        let taken = count.min((*left).max(1));
+        *left = left.saturating_sub(taken);
         if taken < count {
             let message = format!(
                 "requests {count} pods at once, of which {taken} are planned: the queued workloads of a namespace together get at most {} requests, the capacity of the fleet",

@@ -129,7 +129,8 @@ fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<I
             .all(|check| check.state == "Pending");
         // Work that runs, or has run, is never sent back.
         let runs = workload.is("Admitted") || queued.sets.iter().any(|set| set.placed > 0);
-        let is_one = waits && !runs && queued.sets.iter().flat_map(|set| &set.requests).any(&cannot_be);
+        let mut requests = queued.sets.iter().flat_map(|set| &set.requests);
+        let is_one = waits && !runs && (queued.unplanned() > 0 || requests.any(&cannot_be));
         is_one.then_some(key)
     })
 }
@@ -137,7 +138,7 @@ fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<I
 fn serves_all(report: &Report, queued: &QueuedWorkload) -> bool {
     let ids: BTreeSet<&RequestId> = queued.sets.iter().flat_map(|set| &set.requests).collect();
     let served = report.requests.iter().filter(|of| ids.contains(&of.id) && !is_unserved(of)).count();
-    !ids.is_empty() && served == ids.len()
+    !ids.is_empty() && served == ids.len() && queued.unplanned() == 0
 }
 
 /// Whether somebody who is served now would not be served then, beside those who are sent back.

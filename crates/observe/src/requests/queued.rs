@@ -35,6 +35,14 @@ pub struct QueuedWorkload {
     pub sets: Vec<QueuedSet>,
 }
 
+impl QueuedWorkload {
+    /// How many pods it wants that are not planned for.
+    #[must_use]
+    pub fn unplanned(&self) -> usize {
+        self.sets.iter().map(|set| set.unplanned as usize).fold(0, usize::saturating_add)
+    }
+}
+
 /// One of its pod sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedSet {
@@ -44,6 +52,9 @@ pub struct QueuedSet {
     pub requests: Vec<RequestId>,
     /// How many of its pods have a node, or have had one.
     pub placed: u32,
+    /// How many more pods it wants that nobody has made yet, and that are not
+    /// planned for: they are a number, of which anybody can write any.
+    pub unplanned: u32,
     /// Whether somebody else says on which node its pods are to run: their
     /// author, a flavor, or Kueue itself by a topology. It is asked only of sets
     /// that have requests, as is what follows.
@@ -161,8 +172,7 @@ impl<'a> Queues<'a> {
             let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
             let of_this_set: Vec<&RequestId> =
                 of_this_set.filter(|id| !taken.ids.contains(*id)).copied().collect();
-            let count = counted.bounded(workload, workload.count_of(set), problems);
-            let count = usize::try_from(count).unwrap_or_default();
+            let count = usize::try_from(workload.count_of(set)).unwrap_or_default();
             let mut ids = Vec::new();
             for id in of_this_set.into_iter().take(count) {
                 taken.ids.insert(id);
@@ -171,16 +181,22 @@ impl<'a> Queues<'a> {
                     Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
                 }
             }
-            if self.may_be_made(workload) {
-                let missing = count.saturating_sub(ids.len() + queued.placed as usize);
-                ids.extend(self.not_made_yet(key, workload, missing, taken));
-            }
+            let missing = match self.may_be_made(workload) {
+                true => count.saturating_sub(ids.len() + queued.placed as usize),
+                false => 0,
+            };
             // Of thousands that run, nobody asks what they asked for.
-            if ids.is_empty() {
+            if ids.is_empty() && missing == 0 {
                 sets.push(queued);
                 continue;
             }
             let spec = self.as_it_will_run(workload, set, checks);
+            if missing > 0 && pods::asks_for_gpus(&spec) {
+                let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+                let planned = counted.bounded(workload, missing, problems);
+                queued.unplanned = missing - planned;
+                ids.extend(self.not_made_yet(key, workload, planned as usize, taken));
+            }
             queued.is_kept_to_a_node =
                 spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
                     || self.is_placed_by_topology(workload, set);

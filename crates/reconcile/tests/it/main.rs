@@ -5,6 +5,7 @@ mod admitted;
 mod cluster;
 mod kept;
 mod mangled;
+mod many_pods;
 mod menu;
 mod obstacles;
 mod plugin_map;
