@@ -61,7 +61,7 @@ impl CheckState {
 }
 
 /// What a check is to say of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CheckAnswer {
     /// The workload.
     pub workload: Key,
@@ -225,7 +225,7 @@ impl Facts<'_> {
         let (node, None) = (nodes.next()?, nodes.next()) else { return None };
         let label = self.hosts.get(node)?.hostname.clone()?;
         let node_selector = [(HOSTNAME.to_owned(), label)].into();
-        Some(PodSetUpdate { name: set.name.clone(), node_selector })
+        Some(PodSetUpdate { name: set.name.clone(), node_selector, tolerations: Vec::new() })
     }
 
     fn node_of(&self, id: &RequestId) -> Option<&NodeName> {

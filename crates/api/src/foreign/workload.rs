@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +144,7 @@ pub struct AdmissionCheckState {
 }
 
 /// What pods of a set get when they start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSetUpdate {
     /// Which pod set.
@@ -152,6 +153,9 @@ pub struct PodSetUpdate {
     /// Labels of nodes that they may use.
     #[serde(default, skip_serializing_if = "StringMap::is_empty")]
     pub node_selector: StringMap,
+    /// Taints that they come to tolerate. Ours adds none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
 }
 
 impl Workload {

@@ -56,7 +56,7 @@ pub struct QueuedSet {
     /// planned for: they are a number, of which anybody can write any.
     pub unplanned: u32,
     /// Whether somebody else says on which node its pods are to run: their
-    /// author, a flavor, or Kueue itself by a topology. It is asked only of sets
+    /// author, a flavor, another check, or Kueue itself by a topology. It is asked only of sets
     /// that have requests, as is what follows.
     pub is_kept_to_a_node: bool,
     /// Whether it asks for something that looks like a slice, and is the
@@ -129,7 +129,7 @@ impl<'a> Queues<'a> {
         for (key, workload) in due {
             let checks = self.checks_of(workload);
             if !checks.is_empty() {
-                let sets = self.sets_of(key, workload, &checks, &mut taken, counted, requests, problems);
+                let sets = self.sets_of(key, workload, &mut taken, counted, requests, problems);
                 let checks = checks.iter().map(|check| check.name.clone()).collect();
                 queued.insert(key.clone(), QueuedWorkload { checks, sets });
             }
@@ -154,12 +154,10 @@ impl<'a> Queues<'a> {
         workload.status.admission_checks.iter().filter(is_ours).collect()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is known of pods, and what is added to it")]
     fn sets_of(
         &self,
         key: &Key,
         workload: &Workload,
-        checks: &[&AdmissionCheckState],
         taken: &mut Taken<'a>,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
@@ -190,7 +188,7 @@ impl<'a> Queues<'a> {
                 sets.push(queued);
                 continue;
             }
-            let spec = self.as_it_will_run(workload, set, checks);
+            let spec = self.as_it_will_run(workload, set);
             if missing > 0 && pods::asks_for_gpus(&spec) {
                 let missing = u32::try_from(missing).unwrap_or(u32::MAX);
                 let planned = counted.bounded(workload, missing, problems);
@@ -290,8 +288,9 @@ impl<'a> Queues<'a> {
     }
 
     /// A pod of a set as Kueue will start it: with the labels and tolerations
-    /// of its flavors, and the node to which we have kept it.
-    fn as_it_will_run(&self, workload: &Workload, set: &PodSet, checks: &[&AdmissionCheckState]) -> PodSpec {
+    /// of its flavors, and with those that checks have added, whoever answers
+    /// them: ours has the node to which we have kept it.
+    fn as_it_will_run(&self, workload: &Workload, set: &PodSet) -> PodSpec {
         let mut spec = set.template.spec.whole();
         let mut labels = spec.node_selector.take().unwrap_or_default();
         let mut tolerations = spec.tolerations.take().unwrap_or_default();
@@ -303,9 +302,10 @@ impl<'a> Queues<'a> {
             labels.extend(flavor.spec.node_labels.clone());
             tolerations.extend(flavor.spec.tolerations.clone());
         }
-        for check in checks.iter().filter(|check| check.state == "Ready") {
-            let updates = check.pod_set_updates.iter().filter(|update| update.name == set.name);
-            labels.extend(updates.flat_map(|update| BTreeMap::from(update.node_selector.clone())));
+        let passed = workload.status.admission_checks.iter().filter(|check| check.state == "Ready");
+        for update in passed.flat_map(|check| &check.pod_set_updates).filter(|update| update.name == set.name) {
+            labels.extend(BTreeMap::from(update.node_selector.clone()));
+            tolerations.extend(update.tolerations.clone());
         }
         spec.node_selector = Some(labels).filter(|labels| !labels.is_empty());
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());

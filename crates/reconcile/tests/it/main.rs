@@ -8,6 +8,7 @@ mod mangled;
 mod many_pods;
 mod menu;
 mod obstacles;
+mod other_checks;
 mod plugin_map;
 mod promises;
 mod protection;
