@@ -179,7 +179,7 @@ impl<'a> Queues<'a> {
                     Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
                 }
             }
-            let missing = match self.may_be_made(workload) {
+            let missing = match self.may_be_made(workload, !members.is_empty()) {
                 true => count.saturating_sub(ids.len() + queued.placed as usize),
                 false => 0,
             };
@@ -243,8 +243,13 @@ impl<'a> Queues<'a> {
     }
 
     /// Whether pods that are not there are still to come. Those of an admitted
-    /// workload are made within moments: after that nothing is kept for them, whatever clock dated it.
-    fn may_be_made(&self, workload: &Workload) -> bool {
+    /// workload are made within moments: after that nothing is kept for them, whatever clock dated it. Where nobody
+    /// knows who makes them, they may run already, and whoever took the workload back then would end them.
+    fn may_be_made(&self, workload: &Workload, has_pods: bool) -> bool {
+        let owner = owners::of_workload(workload);
+        if workload.is("Admitted") && !has_pods && !owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind)) {
+            return false;
+        }
         let age = |admitted| self.now.duration_since(admitted).abs();
         workload.since("Admitted").is_none_or(|admitted| age(admitted) < self.made_within)
     }
