@@ -61,8 +61,16 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
     }
     let hold = input.settings.quota_hold;
     let pause = (hold / ASKED_EACH_HOLD).max(ASKED_AT_MOST_EVERY);
+    // Kueue may have taken the quota back and given it anew since the round before.
+    let is_of_this_quota = |key: &Key, since: &Timestamp| {
+        let reserved = input.objects.workloads.get(key).and_then(|workload| workload.since("QuotaReserved"));
+        reserved.is_none_or(|reserved| reserved <= *since)
+    };
     let since: BTreeMap<Key, Timestamp> = unserved(input.objects, planned)
-        .map(|key| (key.clone(), before.since.get(key).copied().unwrap_or(input.now).min(input.now)))
+        .map(|key| {
+            let known = before.since.get(key).copied().filter(|since| is_of_this_quota(key, since));
+            (key.clone(), known.unwrap_or(input.now).min(input.now))
+        })
         .collect();
     let asked = before.asked.filter(|_| !since.is_empty());
     let mut sent_back = SentBack { remembered: UnservedQuota { since, asked }, wake_at: None };
