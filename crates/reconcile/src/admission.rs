@@ -173,7 +173,10 @@ impl Facts<'_> {
         let Some(first) = waiting.iter().max_by_key(|answer| answer.kind) else {
             return Some(match unplanned {
                 0 => self.ready(queued),
-                n => Verdict::plain(CheckState::Pending, format!("{prefix}the other {n} are not planned for: {WHY_UNPLANNED}")),
+                n => Verdict::plain(
+                    CheckState::Pending,
+                    format!("{prefix}the other {n} are not planned for: {WHY_UNPLANNED}"),
+                ),
             });
         };
         Some(Verdict {

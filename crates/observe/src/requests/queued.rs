@@ -247,7 +247,10 @@ impl<'a> Queues<'a> {
     /// knows who makes them, they may run already, and whoever took the workload back then would end them.
     fn may_be_made(&self, workload: &Workload, has_pods: bool) -> bool {
         let owner = owners::of_workload(workload);
-        if workload.is("Admitted") && !has_pods && !owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind)) {
+        if workload.is("Admitted")
+            && !has_pods
+            && !owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind))
+        {
             return false;
         }
         let age = |admitted| self.now.duration_since(admitted).abs();
@@ -308,7 +311,8 @@ impl<'a> Queues<'a> {
             tolerations.extend(flavor.spec.tolerations.clone());
         }
         let passed = workload.status.admission_checks.iter().filter(|check| check.state == "Ready");
-        for update in passed.flat_map(|check| &check.pod_set_updates).filter(|update| update.name == set.name) {
+        for update in passed.flat_map(|check| &check.pod_set_updates).filter(|update| update.name == set.name)
+        {
             labels.extend(BTreeMap::from(update.node_selector.clone()));
             tolerations.extend(update.tolerations.clone());
         }
