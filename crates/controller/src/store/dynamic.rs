@@ -125,7 +125,7 @@ impl Store {
                     *kept = Arc::new(trim::model_server(Arc::unwrap_or_clone(std::mem::take(kept))));
                     // Only one that names a profile keeps it from being deleted.
                     if kept.hardware_profile().is_none() {
-                        self.objects.model_servers.remove(&at);
+                        self.remove(source, key);
                     }
                 }
             }
