@@ -3,6 +3,7 @@
 
 mod admitted;
 mod cluster;
+mod gangs_apart;
 mod kept;
 mod mangled;
 mod many_pods;
