@@ -78,7 +78,7 @@ pub fn all(
     }
     let mut counted = Counted::new(inventory);
     let queues = Queues::new(objects, &siblings, settings.blocked_after, now);
-    let queued = queues.read(&mut counted, &mut requests, problems);
+    let (queued, to_come) = queues.read(&mut counted, &mut requests, problems);
     spoken_for
         .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
@@ -116,7 +116,7 @@ pub fn all(
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
-    let apart = apart::mark(&mut requests, &siblings, objects, inventory);
+    let apart = apart::mark(&mut requests, &siblings, &to_come, objects, inventory);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);

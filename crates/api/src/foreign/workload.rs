@@ -58,6 +58,9 @@ pub struct PodSet {
 /// What a pod of a set is like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodTemplate {
+    /// Its labels, and what is noted of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Box<Metadata>>,
     /// Its spec.
     #[serde(default)]
     pub spec: TemplateSpec,

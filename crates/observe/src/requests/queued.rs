@@ -14,6 +14,7 @@ use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
 use super::{Asked, Counted, HIGHEST_PRIORITY};
+use crate::apart::{self, Rule};
 use crate::names;
 use crate::objects::{Key, Objects};
 use crate::owners;
@@ -72,6 +73,8 @@ struct Taken<'a> {
     ids: BTreeSet<&'a RequestId>,
     /// Of pods that nobody has made yet.
     not_made: BTreeSet<RequestId>,
+    /// By which rules those of them keep apart that do.
+    apart: BTreeMap<RequestId, BTreeSet<Rule>>,
     /// The next number to look at, by owner.
     next: BTreeMap<RequestId, u32>,
 }
@@ -110,13 +113,14 @@ impl<'a> Queues<'a> {
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
-    /// of pods, and says of which workload they are.
+    /// of pods, and says of which workload they are; and by which rules those
+    /// keep apart that nobody has made yet.
     pub(super) fn read(
         &self,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
-    ) -> BTreeMap<Key, QueuedWorkload> {
+    ) -> (BTreeMap<Key, QueuedWorkload>, BTreeMap<RequestId, BTreeSet<Rule>>) {
         let mut queued = BTreeMap::new();
         let mut taken = Taken::default();
         let workloads = self.objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
@@ -134,7 +138,7 @@ impl<'a> Queues<'a> {
                 queued.insert(key.clone(), QueuedWorkload { checks, sets });
             }
         }
-        queued
+        (queued, taken.apart)
     }
 
     /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
@@ -193,7 +197,12 @@ impl<'a> Queues<'a> {
                 let missing = u32::try_from(missing).unwrap_or(u32::MAX);
                 let planned = counted.bounded(workload, missing, problems);
                 queued.unplanned = missing - planned;
-                ids.extend(self.not_made_yet(key, workload, planned as usize, taken));
+                let to_come = self.not_made_yet(key, workload, planned as usize, taken);
+                let rules = apart::of_template(&set.template);
+                if !rules.is_empty() {
+                    taken.apart.extend(to_come.iter().map(|id| (id.clone(), rules.clone())));
+                }
+                ids.extend(to_come);
             }
             queued.is_kept_to_a_node =
                 spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
@@ -267,7 +276,7 @@ impl<'a> Queues<'a> {
         taken: &mut Taken<'a>,
     ) -> Vec<RequestId> {
         let root = self.owner(key, workload);
-        let Taken { ids: _, not_made, next } = taken;
+        let Taken { ids: _, not_made, apart: _, next } = taken;
         let ordinal = next.entry(root.clone()).or_default();
         let mut found = Vec::new();
         while found.len() < count {
