@@ -148,3 +148,121 @@ fn that_a_workbench_is_stopped_is_read_whatever_else_is_noted_on_it() {
     let lab = store.objects.notebooks.values().next().unwrap();
     assert_ne!(lab.intent(), api::foreign::notebook::Intent::Run);
 }
+
+/// The pods of a job in a queue are not there to name them: a label that nobody else reads would be missing on every node,
+/// and the job would wait for ever.
+#[test]
+fn a_label_that_only_a_workload_names_is_shown_on_the_nodes() {
+    let mut store = store();
+    store.expect(Source::Nodes);
+    let labels = [
+        "nvidia.com/gpu.present",
+        "nvidia.com/gpu.memory",
+        "nvidia.com/gpu.family",
+        "nvidia.com/gpu.mode",
+        "feature.node.kubernetes.io/cpu-model.family",
+        "nvidia.com/cuda.runtime.major",
+    ];
+    let of_node: serde_json::Map<String, Value> =
+        labels.iter().map(|label| ((*label).to_owned(), json!("x"))).collect();
+    let node = json!({"metadata": {"name": "a1", "resourceVersion": "1", "labels": of_node}});
+    store.take(&Source::Nodes, Change::Put(Item::node(serde_json::from_value(node).unwrap())));
+    let shown = |store: &Store| -> Vec<&str> {
+        let of_node = store.objects.nodes["a1"].metadata.labels.clone().unwrap();
+        labels.into_iter().filter(|label| of_node.contains_key(*label)).collect()
+    };
+    assert_eq!(shown(&store), ["nvidia.com/gpu.present"]);
+    let mut object = workload();
+    let template = &mut object["spec"]["podSets"][0]["template"];
+    template["metadata"] = json!({"labels": {"app": "x"}});
+    template["spec"]["nodeSelector"] = json!({"nvidia.com/gpu.memory": "81920"});
+    let term = json!({"matchExpressions": [{"key": "nvidia.com/gpu.family", "operator": "In", "values": ["hopper"]}]});
+    template["spec"]["affinity"] = json!({
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "feature.node.kubernetes.io/cpu-model.family"}]},
+    });
+    object["status"]["admissionChecks"][0]["podSetUpdates"] =
+        json!([{"name": "main", "nodeSelector": {"nvidia.com/cuda.runtime.major": "13"}}]);
+    store.take(&SOURCE, Change::Put(as_it_comes(&object)));
+    let mut all = labels.to_vec();
+    all.retain(|label| *label != "nvidia.com/gpu.mode");
+    assert_eq!(shown(&store), all);
+}
+
+/// Neither its labels nor what it selects of other pods is kept, and by which rules its pods keep apart is.
+#[test]
+fn the_rules_by_which_the_pods_of_a_workload_will_keep_apart_are_noted() {
+    let mut object = workload();
+    let template = &mut object["spec"]["podSets"][0]["template"];
+    template["metadata"] = json!({"labels": {"app": "x", "team": "y"}, "creationTimestamp": null});
+    let selector = json!({"matchLabels": {"app": "x"}});
+    template["spec"]["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}]}});
+    template["spec"]["topologySpreadConstraints"] = json!([{"labelSelector": selector, "topologyKey": "zone",
+        "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]);
+    let full: Workload = serde_json::from_value(object.clone()).unwrap();
+    let rules = |workload: &Workload| observe::apart::of_template(&workload.spec.pod_sets[0].template);
+    assert_eq!(rules(&full).len(), 2);
+    let kept = kept(&object);
+    assert_eq!(rules(&kept), rules(&full));
+    let text = serde_json::to_string(&*kept).unwrap();
+    assert!(!text.contains("podAntiAffinity") && !text.contains("\"team\":\"y\""), "{text}");
+}
+
+/// Kueue writes into thousands of workloads each minute, and most of them ask for no GPU.
+#[test]
+fn what_is_not_read_of_a_workload_is_no_news() {
+    let mut store = store();
+    let mut version = 7;
+    let mut put = |object: &Value| {
+        let mut object = object.clone();
+        version += 1;
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        store.take(&SOURCE, Change::Put(as_it_comes(&object)))
+    };
+    let mut object = workload();
+    assert!(put(&object), "it is new");
+    assert!(!put(&object), "it is as it was");
+    object["status"]["conditions"][0]["message"] = "Quota reserved in ClusterQueue research".into();
+    object["status"]["schedulingStats"] = json!({"evictions": []});
+    assert!(!put(&object));
+    object["status"]["admissionChecks"][0]["state"] = "Ready".into();
+    assert!(put(&object));
+    let mut spark = workload();
+    spark["metadata"]["name"] = "spark".into();
+    spark["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": "1"}});
+    spark["status"]["admissionChecks"] = json!([]);
+    assert!(!put(&spark), "it is not kept");
+    object["status"]["conditions"].as_array_mut().unwrap().push(json!({"type": "Finished", "status": "True",
+        "reason": "Succeeded", "message": "", "lastTransitionTime": "2026-11-21T09:00:00Z"}));
+    assert!(put(&object));
+}
+
+/// The notebook controller writes the status of a workbench each time that it looks at it.
+#[test]
+fn that_somebody_has_looked_at_a_workbench_is_no_news() {
+    let source = Source::Foreign(Foreign::Notebook);
+    let mut store = store();
+    store.expect(source.clone());
+    let mut put = |version: u32, annotations: Value, ready: u32| {
+        let object = json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"namespace": "team", "name": "lab", "resourceVersion": version.to_string(),
+                "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [{"name": "lab"}]}}},
+            "status": {"readyReplicas": ready, "conditions": [{"type": "Ready", "lastProbeTime": version.to_string()}]},
+        });
+        store.take(&source, Change::Put(as_it_comes(&object)))
+    };
+    assert!(put(1, json!({}), 0));
+    assert!(!put(
+        2,
+        json!({"notebooks.kubeflow.org/last_activity_check_timestamp": "2026-11-21T09:00:00Z"}),
+        0
+    ));
+    assert!(put(3, json!({"kubeflow-resource-stopped": "2026-11-21T09:00:00Z"}), 0));
+    assert!(put(4, json!({}), 0));
+    assert!(put(5, json!({}), 1));
+}
