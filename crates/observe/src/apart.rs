@@ -13,6 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::Metadata;
+use api::foreign::workload::PodTemplate;
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use planner::demand::{Apart, Expression, Operator, Request};
@@ -102,9 +104,23 @@ pub fn rules(pod: &Pod) -> BTreeSet<Rule> {
     noted.chain(anti).chain(spread).take(MOST_RULES).collect()
 }
 
-/// A number for every rule that some pod has.
+/// By which rules the pods that are made from a template will keep apart from each other.
+#[must_use]
+pub fn of_template(template: &PodTemplate) -> BTreeSet<Rule> {
+    let shape = template.spec.shape();
+    let anti = shape.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    if template.metadata.is_none() && anti.is_none() && shape.topology_spread_constraints.is_none() {
+        return BTreeSet::new();
+    }
+    let metadata = template.metadata.as_deref().map(Metadata::whole).unwrap_or_default();
+    rules(&Pod { metadata, spec: Some(template.spec.whole()), status: None })
+}
+
+/// A number for every rule that some pod has, or will have.
 pub(crate) fn numbered(objects: &Objects) -> BTreeMap<String, usize> {
-    let all = objects.pods.values().flat_map(|pod| rules(pod)).map(|rule| rule.digest);
+    let sets = objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets);
+    let to_come = sets.flat_map(|set| of_template(&set.template));
+    let all = objects.pods.values().flat_map(|pod| rules(pod)).chain(to_come).map(|rule| rule.digest);
     let all: BTreeSet<String> = all.collect();
     all.into_iter().zip(1..).collect()
 }
@@ -114,6 +130,13 @@ pub(crate) fn numbered(objects: &Objects) -> BTreeMap<String, usize> {
 pub fn noted(rules: &BTreeSet<Rule>) -> Option<(String, String)> {
     let text: Vec<String> = rules.iter().map(Rule::noted).collect();
     (!text.is_empty()).then(|| (NOTE.to_owned(), text.join(",")))
+}
+
+/// The rules as the metadata of a template, in place of its labels.
+#[must_use]
+pub fn noted_on_template(rules: &BTreeSet<Rule>) -> Option<Box<Metadata>> {
+    let annotations = BTreeMap::from([noted(rules)?]).into();
+    Some(Box::new(Metadata { annotations, ..Metadata::default() }))
 }
 
 fn of_term(pod: &Pod, term: &PodAffinityTerm) -> Option<Rule> {
@@ -196,13 +219,18 @@ struct OnNode {
 }
 
 /// Notes on each request the nodes that pods like its own keep it off, and says by which rules each keeps apart.
+/// `to_come`: the rules of pods that nobody has made yet.
 pub(crate) fn mark(
     requests: &mut [Request],
     pods: &BTreeMap<RequestId, &Pod>,
+    to_come: &BTreeMap<RequestId, BTreeSet<Rule>>,
     objects: &Objects,
     inventory: &Inventory,
 ) -> Vec<BTreeSet<Rule>> {
-    let of_request = |request: &Request| pods.get(&request.id).map(|pod| rules(pod)).unwrap_or_default();
+    let of_request = |request: &Request| match pods.get(&request.id) {
+        Some(pod) => rules(pod),
+        None => to_come.get(&request.id).cloned().unwrap_or_default(),
+    };
     let asked: Vec<BTreeSet<Rule>> = requests.iter().map(of_request).collect();
     let wanted: BTreeSet<(&str, Rule)> = (requests.iter().zip(&asked))
         .flat_map(|(request, rules)| rules.iter().map(|rule| (request.id.namespace.as_str(), rule.clone())))

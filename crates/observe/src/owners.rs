@@ -129,6 +129,31 @@ pub fn of_workload(workload: &Workload) -> Option<&OwnerReference> {
     workload.metadata.controller().or_else(|| owners.find(|owner| owner.kind != "Pod"))
 }
 
+/// Kinds that make pods, or whose pods are known to be theirs although others
+/// make them. Other kinds may wrap anything, and a pod leads to none of them.
+const MAKERS: [&str; 15] = [
+    "Job",
+    "JobSet",
+    "JAXJob",
+    "LeaderWorkerSet",
+    "MPIJob",
+    "PaddleJob",
+    "Pod",
+    "PyTorchJob",
+    "RayCluster",
+    "RayJob",
+    "RayService",
+    "StatefulSet",
+    "TFJob",
+    "TrainJob",
+    "XGBoostJob",
+];
+
+/// Whether pods of an owner of this kind, such as the one of a workload of Kueue, are known to be its own.
+pub(crate) fn leads_to_pods(kind: &str) -> bool {
+    MAKERS.contains(&kind)
+}
+
 /// The number of a pod among the pods of its root owner, where it has one of
 /// its own: a set gives its pods numbers, and so does a workbench's. Whoever
 /// stands above sets may have several, each with a pod of every number: such

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mig::resource::Unit;
@@ -87,12 +88,26 @@ pub fn scheduler_says(pod: &Pod) -> Option<&str> {
         .map(|c| c.message.as_deref().unwrap_or_default())
 }
 
+/// When a pod last became ready, or ceased to be; kubelet says so at its end, too.
+#[must_use]
+pub fn ready_changed(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    ready.last_transition_time.as_ref().map(|at| at.0)
+}
+
 /// What a pod takes: the sum over its containers, or what its largest init
 /// container takes if that is more; init containers that keep running count
 /// as containers (and beside the init containers after them).
 #[must_use]
 pub fn takes(spec: &PodSpec) -> Takes {
     sort_out(&totals(spec))
+}
+
+/// Whether a pod takes anything of GPUs, or something that is called like it.
+#[must_use]
+pub fn asks_for_gpus(spec: &PodSpec) -> bool {
+    totals(spec).into_iter().any(|(resource, n)| n > 0 && GpuResource::is_one(&resource))
 }
 
 /// Everything that a pod takes, by resource.

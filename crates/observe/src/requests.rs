@@ -78,7 +78,7 @@ pub fn all(
     }
     let mut counted = Counted::new(inventory);
     let queues = Queues::new(objects, &siblings, settings.blocked_after, now);
-    let queued = queues.read(&mut counted, &mut requests, problems);
+    let (queued, to_come) = queues.read(&mut counted, &mut requests, problems);
     spoken_for
         .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
@@ -116,7 +116,7 @@ pub fn all(
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
-    let apart = apart::mark(&mut requests, &siblings, objects, inventory);
+    let apart = apart::mark(&mut requests, &siblings, &to_come, objects, inventory);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
@@ -145,25 +145,25 @@ const HIGHEST_PRIORITY: i32 = 1_000_000_000;
 /// that the API server took in; a number is not, and would cost nothing. No
 /// namespace gets more requests by numbers than the fleet has room for slices.
 struct Counted {
-    most: i32,
-    left: BTreeMap<String, i32>,
+    most: u32,
+    left: BTreeMap<String, u32>,
 }
 
 impl Counted {
     fn new(inventory: &Inventory) -> Self {
         let gpus: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
         // No GPU has more than seven slices. A fleet that is not known yet has some.
-        let most = i32::try_from(gpus.saturating_mul(7)).unwrap_or(i32::MAX).clamp(64, 10_000);
+        let most = u32::try_from(gpus.saturating_mul(7)).unwrap_or(u32::MAX).clamp(64, 10_000);
         Self { most, left: BTreeMap::new() }
     }
 
-    /// How many pods of a set are planned for: at least one, so that it is told
-    /// what becomes of it.
-    fn bounded(&mut self, workload: &Workload, count: i32, problems: &mut Vec<Problem>) -> i32 {
+    /// How many of the pods of a set that nobody has made yet are planned for: at
+    /// least one, so that it is told what becomes of it.
+    fn bounded(&mut self, workload: &Workload, count: u32, problems: &mut Vec<Problem>) -> u32 {
         let namespace = workload.metadata.namespace.clone().unwrap_or_default();
         let left = self.left.entry(namespace).or_insert(self.most);
-        let taken = count.clamp(0, (*left).max(1));
-        *left = (*left - taken).max(0);
+        let taken = count.min((*left).max(1));
+        *left = left.saturating_sub(taken);
         if taken < count {
             let message = format!(
                 "requests {count} pods at once, of which {taken} are planned: the queued workloads of a namespace together get at most {} requests, the capacity of the fleet",

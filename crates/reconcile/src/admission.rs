@@ -31,6 +31,9 @@ use crate::planned_round::PlannedRound;
 /// a node that is back.
 pub(crate) const RETRY_AFTER: u32 = 30;
 
+/// Why nothing is planned for some pods of a workload.
+const WHY_UNPLANNED: &str = "of the queued workloads of a namespace, as many pods are planned for at a time as the fleet can have slices";
+
 /// What Kueue takes as the state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
@@ -58,7 +61,7 @@ impl CheckState {
 }
 
 /// What a check is to say of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CheckAnswer {
     /// The workload.
     pub workload: Key,
@@ -148,7 +151,8 @@ impl Facts<'_> {
     /// The answer to a workload that waits; `None` when there is none yet.
     fn verdict(&self, queued: &QueuedWorkload) -> Option<Verdict> {
         let requests: Vec<&RequestId> = queued.sets.iter().flat_map(|set| &set.requests).collect();
-        if requests.is_empty() {
+        let unplanned = queued.unplanned();
+        if requests.is_empty() && unplanned == 0 {
             let message = "it requests no GPU slices, so there is nothing to wait for";
             return Some(Verdict::plain(CheckState::Ready, message.to_owned()));
         }
@@ -161,13 +165,19 @@ impl Facts<'_> {
             return Some(Verdict::plain(CheckState::Rejected, why));
         }
         let waiting: Vec<&&Answer> = answers.iter().filter(|answer| answer.kind != Kind::Free).collect();
-        let Some(first) = waiting.iter().max_by_key(|answer| answer.kind) else {
-            return Some(self.ready(queued));
-        };
-        // Of several that wait the one is told that waits for the most.
-        let prefix = match (answers.len(), answers.len() - waiting.len()) {
+        let prefix = match (answers.len() + unplanned, answers.len() - waiting.len()) {
             (1, _) => String::new(),
             (all, free) => format!("slices for {free} of {} are free; ", plural(all, "pod")),
+        };
+        // Of several that wait the one is told that waits for the most.
+        let Some(first) = waiting.iter().max_by_key(|answer| answer.kind) else {
+            return Some(match unplanned {
+                0 => self.ready(queued),
+                n => Verdict::plain(
+                    CheckState::Pending,
+                    format!("{prefix}the other {n} are not planned for: {WHY_UNPLANNED}"),
+                ),
+            });
         };
         Some(Verdict {
             state: CheckState::Pending,
@@ -218,7 +228,7 @@ impl Facts<'_> {
         let (node, None) = (nodes.next()?, nodes.next()) else { return None };
         let label = self.hosts.get(node)?.hostname.clone()?;
         let node_selector = [(HOSTNAME.to_owned(), label)].into();
-        Some(PodSetUpdate { name: set.name.clone(), node_selector })
+        Some(PodSetUpdate { name: set.name.clone(), node_selector, tolerations: Vec::new() })
     }
 
     fn node_of(&self, id: &RequestId) -> Option<&NodeName> {

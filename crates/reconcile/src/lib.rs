@@ -11,6 +11,7 @@ pub mod admission;
 pub mod advance;
 pub mod answers;
 pub mod conditions;
+mod gangs;
 pub mod gpu_node;
 pub mod input;
 mod keys_in_use;

@@ -11,6 +11,7 @@ use planner::names::{NodeName, PolicyName};
 use planner::report::Report;
 use rollout::Progress;
 
+use crate::gangs::{MOST_PLANS, keep_apart};
 use crate::input::Input;
 use crate::surge;
 
@@ -57,9 +58,17 @@ pub fn plan_round(input: &Input<'_>) -> PlannedRound {
 /// The same, with what the planner has kept of the rounds before: it saves time and changes nothing.
 #[must_use]
 pub fn plan_next_round(input: &Input<'_>, session: &mut Session) -> PlannedRound {
-    let view = see(input);
-    let ClusterView { inventory, requests, policies, under_way, .. } = &view;
-    let Decision { plan, mut report } = decide_next(session, inventory, requests, policies, under_way);
+    let mut view = see(input);
+    let mut plans = 1;
+    let Decision { plan, mut report } = loop {
+        let ClusterView { inventory, requests, policies, under_way, .. } = &view;
+        let decision = decide_next(session, inventory, requests, policies, under_way);
+        if plans == MOST_PLANS || !keep_apart(&mut view, &decision.report) {
+            break decision;
+        }
+        plans += 1;
+    };
+    let ClusterView { inventory, requests, policies, .. } = &view;
     surge::explain(input.objects, &view, &mut report);
     let plan = JudgedPlan::new(plan, inventory, requests, policies);
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use observe::objects::Key;
 use planner::demand::Request;
 use planner::names::{NodeName, RequestId};
-use planner::report::Outcome;
+use planner::report::{Outcome, Report};
 use rollout::Advance;
 
 use crate::admission::{CheckAnswer, CheckState};
@@ -34,7 +34,7 @@ pub(crate) fn promises(
         return promises;
     }
     let may_start = may_start(input, planned, checks);
-    let behind = behind(planned);
+    let behind = behind(&planned.view.requests, &planned.report);
     for report in &planned.report.requests {
         let Outcome::ServedNow { node, .. } = &report.outcome else { continue };
         if behind.contains(&report.id) {
@@ -51,11 +51,10 @@ pub(crate) fn promises(
 
 /// Requests whose pods may not share the node that is planned for them with a pod like them, which comes first there: who
 /// has a promise, then who has waited longer. The planner plans pods one by one, and the scheduler puts one of them there.
-pub(crate) fn behind(planned: &PlannedRound) -> BTreeSet<RequestId> {
+pub(crate) fn behind(requests: &[Request], report: &Report) -> BTreeSet<RequestId> {
     let requests: BTreeMap<&RequestId, &Request> =
-        planned.view.requests.iter().filter(|r| !r.keeps_apart.is_empty()).map(|r| (&r.id, r)).collect();
-    let mut placed: Vec<(&Request, &NodeName)> = planned
-        .report
+        requests.iter().filter(|r| !r.keeps_apart.is_empty()).map(|r| (&r.id, r)).collect();
+    let mut placed: Vec<(&Request, &NodeName)> = report
         .requests
         .iter()
         .filter_map(|report| match &report.outcome {

@@ -61,8 +61,16 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
     }
     let hold = input.settings.quota_hold;
     let pause = (hold / ASKED_EACH_HOLD).max(ASKED_AT_MOST_EVERY);
+    // Kueue may have taken the quota back and given it anew since the round before.
+    let is_of_this_quota = |key: &Key, since: &Timestamp| {
+        let reserved = input.objects.workloads.get(key).and_then(|workload| workload.since("QuotaReserved"));
+        reserved.is_none_or(|reserved| reserved <= *since)
+    };
     let since: BTreeMap<Key, Timestamp> = unserved(input.objects, planned)
-        .map(|key| (key.clone(), before.since.get(key).copied().unwrap_or(input.now).min(input.now)))
+        .map(|key| {
+            let known = before.since.get(key).copied().filter(|since| is_of_this_quota(key, since));
+            (key.clone(), known.unwrap_or(input.now).min(input.now))
+        })
         .collect();
     let asked = before.asked.filter(|_| !since.is_empty());
     let mut sent_back = SentBack { remembered: UnservedQuota { since, asked }, wake_at: None };
@@ -129,7 +137,8 @@ fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<I
             .all(|check| check.state == "Pending");
         // Work that runs, or has run, is never sent back.
         let runs = workload.is("Admitted") || queued.sets.iter().any(|set| set.placed > 0);
-        let is_one = waits && !runs && queued.sets.iter().flat_map(|set| &set.requests).any(&cannot_be);
+        let mut requests = queued.sets.iter().flat_map(|set| &set.requests);
+        let is_one = waits && !runs && (queued.unplanned() > 0 || requests.any(&cannot_be));
         is_one.then_some(key)
     })
 }
@@ -137,7 +146,7 @@ fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<I
 fn serves_all(report: &Report, queued: &QueuedWorkload) -> bool {
     let ids: BTreeSet<&RequestId> = queued.sets.iter().flat_map(|set| &set.requests).collect();
     let served = report.requests.iter().filter(|of| ids.contains(&of.id) && !is_unserved(of)).count();
-    !ids.is_empty() && served == ids.len()
+    !ids.is_empty() && served == ids.len() && queued.unplanned() == 0
 }
 
 /// Whether somebody who is served now would not be served then, beside those who are sent back.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +58,9 @@ pub struct PodSet {
 /// What a pod of a set is like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodTemplate {
+    /// Its labels, and what is noted of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Box<Metadata>>,
     /// Its spec.
     #[serde(default)]
     pub spec: TemplateSpec,
@@ -142,7 +147,7 @@ pub struct AdmissionCheckState {
 }
 
 /// What pods of a set get when they start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSetUpdate {
     /// Which pod set.
@@ -151,6 +156,9 @@ pub struct PodSetUpdate {
     /// Labels of nodes that they may use.
     #[serde(default, skip_serializing_if = "StringMap::is_empty")]
     pub node_selector: StringMap,
+    /// Taints that they come to tolerate. Ours adds none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
 }
 
 impl Workload {
@@ -158,6 +166,13 @@ impl Workload {
     #[must_use]
     pub fn is(&self, condition: &str) -> bool {
         self.status.conditions.iter().any(|c| c.type_ == condition && c.status == "True")
+    }
+
+    /// Since when a condition is true.
+    #[must_use]
+    pub fn since(&self, condition: &str) -> Option<Timestamp> {
+        let found = self.status.conditions.iter().find(|c| c.type_ == condition && c.status == "True");
+        found.map(|condition| condition.last_transition_time.0)
     }
 
     /// Whether checks may be answered, and count: it has its quota, may run

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use api::foreign::hardware_profile::{PROFILE_NAME, PROFILE_NAMESPACE};
+use api::foreign::notebook::STOPPED;
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
 };
@@ -123,6 +124,13 @@ enum Place {
     Volume,
     PodSets,
     PodSet,
+    Admission,
+    Assignments,
+    Assignment,
+    Checks,
+    Check,
+    PodSetUpdates,
+    PodSetUpdate,
     /// Something that is read whole, or as far as its budget goes.
     Rest,
 }
@@ -146,6 +154,15 @@ impl Place {
             (Self::Spec, "podSets") => Some((Self::PodSets, None)),
             (Self::PodSet, "template") => Some((Self::Object, None)),
             (Self::PodSet, "name" | "count") => bounded,
+            // Kueue says there, too, on which of a thousand hosts it puts each pod.
+            (Self::Status, "admission") => Some((Self::Admission, None)),
+            (Self::Admission, "podSetAssignments") => Some((Self::Assignments, None)),
+            (Self::Admission, "clusterQueue") | (Self::Assignment, "name" | "flavors" | "count") => bounded,
+            // Each by itself: what one controller says hides no check of another.
+            (Self::Status, "admissionChecks") => Some((Self::Checks, None)),
+            (Self::Check, "podSetUpdates") => Some((Self::PodSetUpdates, None)),
+            (Self::Check, "name" | "state" | "message" | "lastTransitionTime" | "retryCount")
+            | (Self::PodSetUpdate, "name" | "nodeSelector" | "tolerations") => bounded,
             // Of a pod, a hardware profile, a workload, an admission check, a flavor, and a local queue.
             (
                 Self::Spec,
@@ -176,18 +193,38 @@ impl Place {
             }
             (
                 Self::Status,
-                "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas" | "admission"
-                | "admissionChecks" | "clusterName",
+                "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas" | "clusterName"
+                | "requeueState",
             ) => bounded,
-            // By it a profile is known to be in use, whatever else is noted there.
-            (Self::Annotations, PROFILE_NAME | PROFILE_NAMESPACE) => bounded,
+            // By it a profile is known to be in use, and a workbench to be stopped, whatever else is noted there.
+            (Self::Annotations, PROFILE_NAME | PROFILE_NAMESPACE | STOPPED) => bounded,
             (Self::Annotations, "kubectl.kubernetes.io/last-applied-configuration") => None,
             (Self::Annotations, _) => Some((Self::Rest, None)),
             (Self::Metadata, "annotations") => Some((Self::Annotations, Some(MOST_OF_A_MEMBER))),
             (Self::Metadata, "managedFields")
-            | (Self::Container | Self::Volume | Self::PodSet | Self::Spec | Self::Status, _) => None,
+            | (
+                Self::Container
+                | Self::Volume
+                | Self::PodSet
+                | Self::Spec
+                | Self::Status
+                | Self::Admission
+                | Self::Assignment
+                | Self::Check
+                | Self::PodSetUpdate,
+                _,
+            ) => None,
             (Self::Object | Self::Metadata, _) => bounded,
-            (Self::Containers | Self::Volumes | Self::PodSets | Self::Rest, _) => Some((Self::Rest, None)),
+            (
+                Self::Containers
+                | Self::Volumes
+                | Self::PodSets
+                | Self::Assignments
+                | Self::Checks
+                | Self::PodSetUpdates
+                | Self::Rest,
+                _,
+            ) => Some((Self::Rest, None)),
         }
     }
 }
@@ -264,6 +301,9 @@ impl<'de> Visitor<'de> for Seed<'_> {
             Place::Containers => Place::Container,
             Place::PodSets => Place::PodSet,
             Place::Volumes => Place::Volume,
+            Place::Assignments => Place::Assignment,
+            Place::Checks => Place::Check,
+            Place::PodSetUpdates => Place::PodSetUpdate,
             _ => Place::Rest,
         };
         let mut all = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::foreign::{ClusterQueue, LocalQueue};
+use api::foreign::{ClusterQueue, LocalQueue, ModelServer, Notebook, Workload};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use observe::objects::Key;
@@ -10,11 +10,21 @@ use observe::{Objects, Problem};
 
 use super::{Foreign, Source, Store, bounds, trim};
 
+/// What is read of one object of a kind that others write often.
+#[derive(PartialEq)]
+enum Read {
+    ClusterQueue(Box<ClusterQueue>),
+    LocalQueue(Box<LocalQueue>),
+    Workload(Box<Workload>),
+    Notebook(Box<Notebook>),
+    ModelServer(Box<ModelServer>),
+}
+
 impl Store {
     pub(super) fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
         let meta = object.metadata.clone();
         let before = self.cost_of(source, &key);
-        let queues_before = self.queue(source, &key);
+        let read_before = self.what_is_read(source, &key);
         let outcome = read(&mut self.objects, source, object)
             .map_err(|problem| bounds::cut(problem, bounds::LONGEST_WORDS))
             .and_then(|()| self.bound(source, &key, before));
@@ -39,26 +49,46 @@ impl Store {
                 return true;
             }
         }
-        // Kueue counts in a queue's status what of it we read and what not.
-        queues_before.is_none() || queues_before != self.queue(source, &key)
+        // Kueue counts in a queue's status what of it we read and what not. The controllers of workloads, workbenches and
+        // model servers write there all the time, and most workloads ask for no GPU and are not kept.
+        read_before.is_none() || read_before != self.what_is_read(source, &key)
     }
 
-    /// What is read of a queue, whatever its version is.
-    fn queue(&self, source: &Source, key: &Key) -> Option<(Option<ClusterQueue>, Option<LocalQueue>)> {
+    /// What is read of an object, whatever its version is; `None` for kinds of which every message is news.
+    fn what_is_read(&self, source: &Source, key: &Key) -> Option<Option<Read>> {
         let objects = &self.objects;
-        match source {
-            Source::Foreign(Foreign::ClusterQueue) => {
-                let mut queue = objects.cluster_queues.get(&key.1)?.clone();
+        let read = match source {
+            Source::Foreign(Foreign::ClusterQueue) => objects.cluster_queues.get(&key.1).map(|queue| {
+                let mut queue = queue.clone();
                 queue.metadata.resource_version = None;
-                Some((Some(queue), None))
-            }
-            Source::Foreign(Foreign::LocalQueue) => {
-                let mut queue = objects.local_queues.get(key)?.clone();
+                Read::ClusterQueue(Box::new(queue))
+            }),
+            Source::Foreign(Foreign::LocalQueue) => objects.local_queues.get(key).map(|queue| {
+                let mut queue = queue.clone();
                 queue.metadata.resource_version = None;
-                Some((None, Some(queue)))
+                Read::LocalQueue(Box::new(queue))
+            }),
+            Source::Foreign(Foreign::Workload) => objects.workloads.get(key).map(|workload| {
+                let mut workload = Workload::clone(workload);
+                workload.metadata.resource_version = None;
+                Read::Workload(Box::new(workload))
+            }),
+            Source::Foreign(Foreign::Notebook) => objects.notebooks.get(key).map(|notebook| {
+                let mut notebook = Notebook::clone(notebook);
+                notebook.metadata.resource_version = None;
+                Read::Notebook(Box::new(notebook))
+            }),
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                let server = objects.model_servers.get(&(foreign.names().1.to_owned(), key.clone()));
+                server.map(|server| {
+                    let mut server = ModelServer::clone(server);
+                    server.metadata.resource_version = None;
+                    Read::ModelServer(Box::new(server))
+                })
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(read)
     }
 
     /// What it costs to keep where a pod or a workbench may go.
@@ -125,7 +155,7 @@ impl Store {
                     *kept = Arc::new(trim::model_server(Arc::unwrap_or_clone(std::mem::take(kept))));
                     // Only one that names a profile keeps it from being deleted.
                     if kept.hardware_profile().is_none() {
-                        self.objects.model_servers.remove(&at);
+                        self.remove(source, key);
                     }
                 }
             }

@@ -416,6 +416,9 @@ impl Store {
         self.costs.remove(&key.0, cost);
         let (objects, name) = (&mut self.objects, &key.1);
         self.unreadable.remove(&(source.clone(), key.clone()));
+        if let Source::Foreign(foreign) = source {
+            objects.owners.remove(&(foreign.names().1.to_owned(), key.clone()));
+        }
         match source {
             Source::Nodes => {
                 self.waiting.remove(name);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::foreign::{HardwareProfile, Notebook, ResourceFlavor};
+use api::foreign::{HardwareProfile, Notebook, ResourceFlavor, Workload};
 use api::selector::Selector;
 use k8s_openapi::api::core::v1::{Node, NodeSelectorTerm, Pod, PodSpec};
 use observe::objects::Key;
@@ -119,10 +119,17 @@ impl Store {
             let pods = objects.pods.values().filter(waits).map(|pod| of_pod(pod));
             let policies = objects.policies.values().map(|policy| of_selector(&policy.spec.node_selector));
             let workbenches = objects.notebooks.values().map(|notebook| of_notebook(notebook));
+            let workloads = objects.workloads.values().map(|workload| of_workload(workload));
             let profiles = objects.hardware_profiles.values().map(of_profile);
             let flavors = objects.resource_flavors.values().map(of_flavor);
             let volumes = objects.volumes.labels().cloned();
-            let live = pods.chain(policies).chain(workbenches).chain(profiles).chain(flavors).flatten();
+            let live = pods
+                .chain(policies)
+                .chain(workbenches)
+                .chain(workloads)
+                .chain(profiles)
+                .chain(flavors)
+                .flatten();
             let live = live.chain(volumes);
             // What is being named now is not kept yet.
             shared_labels.named = live.filter(|key| shared_labels.named.contains(key)).chain(new).collect();
@@ -139,6 +146,9 @@ impl Store {
             }
             Source::Foreign(Foreign::Notebook) => {
                 objects.notebooks.get(key).map(|notebook| of_notebook(notebook))
+            }
+            Source::Foreign(Foreign::Workload) => {
+                objects.workloads.get(key).map(|workload| of_workload(workload))
             }
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.get(key).map(of_profile),
             Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.get(&key.1).map(of_flavor),
@@ -186,6 +196,18 @@ pub(super) fn of_terms(terms: &[NodeSelectorTerm]) -> BTreeSet<String> {
 /// The keys that a workbench names.
 pub(super) fn of_notebook(notebook: &Notebook) -> BTreeSet<String> {
     of_spec(notebook.spec.template.spec.shape())
+}
+
+/// The keys that a workload names, whose pods nobody has made yet: in their
+/// templates, and by what checks have added to them.
+pub(super) fn of_workload(workload: &Workload) -> BTreeSet<String> {
+    let sets = &workload.spec.pod_sets;
+    let mut keys: BTreeSet<String> = sets.iter().flat_map(|set| of_spec(set.template.spec.shape())).collect();
+    let rules = sets.iter().flat_map(|set| observe::apart::of_template(&set.template));
+    keys.extend(rules.map(|rule| rule.topology().to_owned()));
+    let updates = workload.status.admission_checks.iter().flat_map(|check| &check.pod_set_updates);
+    keys.extend(updates.flat_map(|update| update.node_selector.iter()).map(|(key, _)| key.to_owned()));
+    keys
 }
 
 /// The keys that a hardware profile names.

@@ -18,3 +18,4 @@ mod seats;
 mod series;
 mod store;
 mod trim;
+mod workloads;

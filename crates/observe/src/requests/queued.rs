@@ -10,11 +10,11 @@ use api::foreign::Workload;
 use api::foreign::workload::{AdmissionCheckState, PodSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
 use super::{Asked, Counted, HIGHEST_PRIORITY};
+use crate::apart::{self, Rule};
 use crate::names;
 use crate::objects::{Key, Objects};
 use crate::owners;
@@ -36,6 +36,14 @@ pub struct QueuedWorkload {
     pub sets: Vec<QueuedSet>,
 }
 
+impl QueuedWorkload {
+    /// How many pods it wants that are not planned for.
+    #[must_use]
+    pub fn unplanned(&self) -> usize {
+        self.sets.iter().map(|set| set.unplanned as usize).fold(0, usize::saturating_add)
+    }
+}
+
 /// One of its pod sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedSet {
@@ -45,8 +53,11 @@ pub struct QueuedSet {
     pub requests: Vec<RequestId>,
     /// How many of its pods have a node, or have had one.
     pub placed: u32,
+    /// How many more pods it wants that nobody has made yet, and that are not
+    /// planned for: they are a number, of which anybody can write any.
+    pub unplanned: u32,
     /// Whether somebody else says on which node its pods are to run: their
-    /// author, a flavor, or Kueue itself by a topology. It is asked only of sets
+    /// author, a flavor, another check, or Kueue itself by a topology. It is asked only of sets
     /// that have requests, as is what follows.
     pub is_kept_to_a_node: bool,
     /// Whether it asks for something that looks like a slice, and is the
@@ -62,6 +73,8 @@ struct Taken<'a> {
     ids: BTreeSet<&'a RequestId>,
     /// Of pods that nobody has made yet.
     not_made: BTreeSet<RequestId>,
+    /// By which rules those of them keep apart that do.
+    apart: BTreeMap<RequestId, BTreeSet<Rule>>,
     /// The next number to look at, by owner.
     next: BTreeMap<RequestId, u32>,
 }
@@ -100,13 +113,14 @@ impl<'a> Queues<'a> {
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
-    /// of pods, and says of which workload they are.
+    /// of pods, and says of which workload they are; and by which rules those
+    /// keep apart that nobody has made yet.
     pub(super) fn read(
         &self,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
-    ) -> BTreeMap<Key, QueuedWorkload> {
+    ) -> (BTreeMap<Key, QueuedWorkload>, BTreeMap<RequestId, BTreeSet<Rule>>) {
         let mut queued = BTreeMap::new();
         let mut taken = Taken::default();
         let workloads = self.objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
@@ -119,12 +133,12 @@ impl<'a> Queues<'a> {
         for (key, workload) in due {
             let checks = self.checks_of(workload);
             if !checks.is_empty() {
-                let sets = self.sets_of(key, workload, &checks, &mut taken, counted, requests, problems);
+                let sets = self.sets_of(key, workload, &mut taken, counted, requests, problems);
                 let checks = checks.iter().map(|check| check.name.clone()).collect();
                 queued.insert(key.clone(), QueuedWorkload { checks, sets });
             }
         }
-        queued
+        (queued, taken.apart)
     }
 
     /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
@@ -144,12 +158,10 @@ impl<'a> Queues<'a> {
         workload.status.admission_checks.iter().filter(is_ours).collect()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is known of pods, and what is added to it")]
     fn sets_of(
         &self,
         key: &Key,
         workload: &Workload,
-        checks: &[&AdmissionCheckState],
         taken: &mut Taken<'a>,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
@@ -162,8 +174,7 @@ impl<'a> Queues<'a> {
             let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
             let of_this_set: Vec<&RequestId> =
                 of_this_set.filter(|id| !taken.ids.contains(*id)).copied().collect();
-            let count = counted.bounded(workload, workload.count_of(set), problems);
-            let count = usize::try_from(count).unwrap_or_default();
+            let count = usize::try_from(workload.count_of(set)).unwrap_or_default();
             let mut ids = Vec::new();
             for id in of_this_set.into_iter().take(count) {
                 taken.ids.insert(id);
@@ -172,16 +183,27 @@ impl<'a> Queues<'a> {
                     Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
                 }
             }
-            if self.may_be_made(workload) {
-                let missing = count.saturating_sub(ids.len() + queued.placed as usize);
-                ids.extend(self.not_made_yet(key, workload, missing, taken));
-            }
+            let missing = match self.may_be_made(workload, !members.is_empty()) {
+                true => count.saturating_sub(ids.len() + queued.placed as usize),
+                false => 0,
+            };
             // Of thousands that run, nobody asks what they asked for.
-            if ids.is_empty() {
+            if ids.is_empty() && missing == 0 {
                 sets.push(queued);
                 continue;
             }
-            let spec = self.as_it_will_run(workload, set, checks);
+            let spec = self.as_it_will_run(workload, set);
+            if missing > 0 && pods::asks_for_gpus(&spec) {
+                let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+                let planned = counted.bounded(workload, missing, problems);
+                queued.unplanned = missing - planned;
+                let to_come = self.not_made_yet(key, workload, planned as usize, taken);
+                let rules = apart::of_template(&set.template);
+                if !rules.is_empty() {
+                    taken.apart.extend(to_come.iter().map(|id| (id.clone(), rules.clone())));
+                }
+                ids.extend(to_come);
+            }
             queued.is_kept_to_a_node =
                 spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
                     || self.is_placed_by_topology(workload, set);
@@ -214,7 +236,8 @@ impl<'a> Queues<'a> {
             self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
         });
         let is_its_own = |id: &&RequestId| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name);
-        below.flatten().copied().filter(is_its_own).collect()
+        let is_of_before = |id: &&RequestId| is_of_an_earlier_run(workload, self.siblings[*id]);
+        below.flatten().copied().filter(is_its_own).filter(|id| !is_of_before(id)).collect()
     }
 
     /// Whether a pod of a workload belongs to this set, as far as it says so.
@@ -229,12 +252,18 @@ impl<'a> Queues<'a> {
     }
 
     /// Whether pods that are not there are still to come. Those of an admitted
-    /// workload are made within moments: after that nothing is kept for them, whatever clock dated it.
-    fn may_be_made(&self, workload: &Workload) -> bool {
-        let admitted =
-            workload.status.conditions.iter().find(|c| c.type_ == "Admitted" && c.status == "True");
-        let age = |admitted: &Condition| self.now.duration_since(admitted.last_transition_time.0).abs();
-        admitted.is_none_or(|admitted| age(admitted) < self.made_within)
+    /// workload are made within moments: after that nothing is kept for them, whatever clock dated it. Where nobody
+    /// knows who makes them, they may run already, and whoever took the workload back then would end them.
+    fn may_be_made(&self, workload: &Workload, has_pods: bool) -> bool {
+        let owner = owners::of_workload(workload);
+        if workload.is("Admitted")
+            && !has_pods
+            && !owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind))
+        {
+            return false;
+        }
+        let age = |admitted| self.now.duration_since(admitted).abs();
+        workload.since("Admitted").is_none_or(|admitted| age(admitted) < self.made_within)
     }
 
     /// Requests of pods that nobody has made yet: they are named after the
@@ -247,7 +276,7 @@ impl<'a> Queues<'a> {
         taken: &mut Taken<'a>,
     ) -> Vec<RequestId> {
         let root = self.owner(key, workload);
-        let Taken { ids: _, not_made, next } = taken;
+        let Taken { ids: _, not_made, apart: _, next } = taken;
         let ordinal = next.entry(root.clone()).or_default();
         let mut found = Vec::new();
         while found.len() < count {
@@ -276,8 +305,9 @@ impl<'a> Queues<'a> {
     }
 
     /// A pod of a set as Kueue will start it: with the labels and tolerations
-    /// of its flavors, and the node to which we have kept it.
-    fn as_it_will_run(&self, workload: &Workload, set: &PodSet, checks: &[&AdmissionCheckState]) -> PodSpec {
+    /// of its flavors, and with those that checks have added, whoever answers
+    /// them: ours has the node to which we have kept it.
+    fn as_it_will_run(&self, workload: &Workload, set: &PodSet) -> PodSpec {
         let mut spec = set.template.spec.whole();
         let mut labels = spec.node_selector.take().unwrap_or_default();
         let mut tolerations = spec.tolerations.take().unwrap_or_default();
@@ -289,12 +319,29 @@ impl<'a> Queues<'a> {
             labels.extend(flavor.spec.node_labels.clone());
             tolerations.extend(flavor.spec.tolerations.clone());
         }
-        for check in checks.iter().filter(|check| check.state == "Ready") {
-            let updates = check.pod_set_updates.iter().filter(|update| update.name == set.name);
-            labels.extend(updates.flat_map(|update| BTreeMap::from(update.node_selector.clone())));
+        let passed = workload.status.admission_checks.iter().filter(|check| check.state == "Ready");
+        for update in passed.flat_map(|check| &check.pod_set_updates).filter(|update| update.name == set.name)
+        {
+            labels.extend(BTreeMap::from(update.node_selector.clone()));
+            tolerations.extend(update.tolerations.clone());
         }
         spec.node_selector = Some(labels).filter(|labels| !labels.is_empty());
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
         spec
+    }
+}
+
+/// Whether a pod is of the time before its workload got the quota that it has: Kueue took the workload back, and starts
+/// it again. Such pods have ended, or come to their end, and others are made in their place.
+fn is_of_an_earlier_run(workload: &Workload, pod: &Pod) -> bool {
+    // What is let go may have pods that came to nothing since.
+    let is_let_go = workload.is("Admitted");
+    match pods::life(pod) {
+        Life::Ended => match pods::ready_changed(pod).zip(workload.since("QuotaReserved")) {
+            Some((ended, reserved)) => ended < reserved,
+            None => !is_let_go,
+        },
+        Life::Bound => pod.metadata.deletion_timestamp.is_some() && !is_let_go,
+        Life::Unschedulable | Life::Waiting => false,
     }
 }

@@ -385,6 +385,26 @@ fn what_waits_in_a_queue_is_recorded_without_names_and_is_the_same_request() {
     assert_eq!(after.queued.len(), 1);
 }
 
+/// By which rules pods that are to come keep apart is told by a number.
+#[test]
+fn how_the_pods_of_a_workload_will_keep_apart_is_recorded_without_what_they_select_by() {
+    let mut all = queued("dugong", "gnu");
+    let template = &mut all[2]["spec"]["podSets"][0]["template"];
+    template["metadata"] = json!({"labels": {"app": "quagga", "team": "okapi"}});
+    template["spec"]["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "quagga"}}, "topologyKey": "kubernetes.io/hostname"}]}});
+    let world = objects(all);
+    let (redacted, _) = redact(&world, &Keep::default());
+    let text = written(&redacted, Provenance::default());
+    for secret in ["quagga", "okapi", "podAntiAffinity"] {
+        assert!(!text.contains(secret), "{secret} is left: {text}");
+    }
+    for of in [&world, &read(&text).objects] {
+        let apart: Vec<usize> = planned(of).0.requests.iter().map(|request| request.keeps_apart.len()).collect();
+        assert_eq!(apart, [1, 1]);
+    }
+}
+
 #[test]
 fn who_holds_a_slice_and_is_idle_is_recorded_without_a_name_whatever_stands_where_the_time_should() {
     let lab = |name: &str, active: &str| {

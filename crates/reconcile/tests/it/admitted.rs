@@ -84,6 +84,30 @@ fn a_workload_whose_pods_all_run_is_never_taken_back() {
     }
 }
 
+/// An AppWrapper may wrap anything, such as a PyTorchJob, of which nobody reads who controls it. Its pods run on the
+/// slices that were made for them, and there are no others.
+#[test]
+fn whose_pods_are_made_by_somebody_whom_nobody_follows_is_never_taken_back() {
+    let mut cluster = fleet();
+    cluster.objects.nodes.remove("n2");
+    let mut wrapped = workload("appwrapper-tune", SMALL, 4);
+    wrapped["metadata"]["ownerReferences"] = by("workload.codeflare.dev/v1beta2", "AppWrapper", "tune");
+    add(&mut cluster, "Workload", wrapped);
+    for n in 0..52 {
+        cluster.add_pod(pod_of("others", n, SMALL, Some("n1")));
+    }
+    let ready = one(&cluster);
+    assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
+    admit(&mut cluster, &ready);
+    for n in 0..4 {
+        let mut pod = pod_of("tune-worker", n, SMALL, Some("n1"));
+        pod["metadata"]["ownerReferences"] = by("kubeflow.org/v1", "PyTorchJob", "tune");
+        cluster.add_pod(pod);
+        assert_eq!(says(&cluster), [], "{n}");
+    }
+    assert_eq!(cluster.round().planned.view.requests, [], "nothing is made for them a second time");
+}
+
 /// The slice was made on a node of which other GPUs are idle: another one is made there, and the workload is not
 /// sent back. The first node is somebody else's.
 #[test]

@@ -3,10 +3,13 @@
 
 mod admitted;
 mod cluster;
+mod gangs_apart;
 mod kept;
 mod mangled;
+mod many_pods;
 mod menu;
 mod obstacles;
+mod other_checks;
 mod plugin_map;
 mod promises;
 mod protection;
@@ -16,6 +19,7 @@ mod recorded;
 mod remembered;
 mod review;
 mod rooms;
+mod run_again;
 mod said;
 mod send_back;
 mod surge;

@@ -272,6 +272,17 @@ fn who_was_served_meanwhile_has_all_of_its_time_again() {
     assert_eq!(within(&mut cluster, SignedDuration::from_secs(20)).len(), 1);
 }
 
+/// Kueue takes quota back and gives it again within a second: no round has seen it without.
+#[test]
+fn who_has_quota_anew_has_all_of_its_time_again() {
+    let mut cluster = stuck();
+    assert_eq!(within(&mut cluster, HOLD - SignedDuration::from_secs(10)), []);
+    let at = cluster.now;
+    gets_quota(&mut cluster, "large", 20, at);
+    assert_eq!(within(&mut cluster, HOLD - SignedDuration::from_secs(10)), []);
+    assert_eq!(within(&mut cluster, SignedDuration::from_secs(20)).len(), 1);
+}
+
 /// Kueue would take the quota from the other one again, whose pods run by then.
 #[test]
 fn who_would_come_back_by_force_keeps_its_quota() {

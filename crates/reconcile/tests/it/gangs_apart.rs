@@ -1,0 +1,89 @@
+//! Workloads whose pods keep apart from each other, by an anti-affinity of their own: all of them have to get their
+//! slices before the first may start, and no two on one node. The fleet is that of the queues: two nodes with eight GPUs.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+
+use reconcile::{CheckState, Round};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::queues::{HOSTNAME, SMALL, add, fleet, one, workload};
+
+fn anti_affinity() -> Value {
+    json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "llama"}}, "topologyKey": HOSTNAME}]}})
+}
+
+/// A StatefulSet of so many replicas, no two of which may be on one node: they are there, and Kueue gates them.
+fn replicas(cluster: &mut Cluster, count: u32) {
+    let mut group = workload("statefulset-llama", SMALL, count);
+    group["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama", "uid": "s"}]);
+    add(cluster, "Workload", group);
+    for n in 0..count {
+        cluster.add_pod(json!({
+            "metadata": {"namespace": "team", "name": format!("llama-{n}"), "uid": format!("u-{n}"),
+                "creationTimestamp": "2026-11-21T08:00:00Z",
+                "labels": {"app": "llama", "apps.kubernetes.io/pod-index": n.to_string(),
+                    "kueue.x-k8s.io/pod-group-name": "statefulset-llama"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama", "uid": "s",
+                    "controller": true}]},
+            "spec": {"affinity": anti_affinity(), "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
+                "containers": [{"name": "main", "resources": {"limits": {SMALL: "1"}}}]},
+            "status": {"phase": "Pending"},
+        }));
+    }
+}
+
+/// The nodes of those who are served.
+fn nodes(round: &Round) -> BTreeSet<String> {
+    let outcomes = round.planned.report.requests.iter().map(|request| &request.outcome);
+    outcomes
+        .filter_map(|outcome| match outcome {
+            planner::report::Outcome::ServedNow { node, .. }
+            | planner::report::Outcome::ServedByPlan { node, .. } => Some(node.to_string()),
+            planner::report::Outcome::Unserved { .. } => None,
+        })
+        .collect()
+}
+
+#[test]
+fn each_of_them_gets_its_slice_on_a_node_of_its_own_before_the_first_starts() {
+    let mut cluster = fleet();
+    replicas(&mut cluster, 2);
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
+    assert!(answer.message.contains("n2 is to be changed for it"), "{}", answer.message);
+    cluster.settle();
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+    assert_eq!(nodes(&cluster.round()).len(), 2);
+}
+
+#[test]
+fn where_there_are_fewer_nodes_than_pods_that_is_what_they_are_told() {
+    let mut cluster = fleet();
+    replicas(&mut cluster, 3);
+    cluster.settle();
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending);
+    assert!(answer.message.contains("its anti-affinity keeps it apart"), "{}", answer.message);
+    assert!(answer.message.starts_with("slices for 2 of 3 pods are free; "), "{}", answer.message);
+}
+
+/// Nobody has made its pods yet.
+#[test]
+fn pods_that_are_to_come_keep_apart_as_their_template_says() {
+    let mut cluster = fleet();
+    let mut job = workload("job", SMALL, 2);
+    let template = &mut job["spec"]["podSets"][0]["template"];
+    template["metadata"] = json!({"labels": {"app": "llama"}});
+    template["spec"]["affinity"] = anti_affinity();
+    add(&mut cluster, "Workload", job);
+    assert_eq!(one(&cluster).state, CheckState::Pending);
+    cluster.settle();
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+    assert_eq!(nodes(&cluster.round()).len(), 2);
+}
