@@ -62,6 +62,7 @@ impl Uncut<'_> {
                 allocated: BTreeMap::new(),
                 shared: BTreeMap::new(),
                 whole_held: 0,
+                whole_shared: None,
                 held: BTreeMap::new(),
                 gpus: BTreeMap::new(),
             },

@@ -37,7 +37,10 @@ pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
             Ineligible::Lacks { resource, .. } => {
                 format!("ask for less of {resource}, or free it: the first node {reason}")
             }
-            Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
+            Ineligible::SingleForm { .. }
+            | Ineligible::SingleStrategy
+            | Ineligible::SharesGpus { .. }
+            | Ineligible::NoRoom { .. } => {
                 return (Why::NoEligibleNode, help);
             }
         };
