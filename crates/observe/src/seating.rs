@@ -92,6 +92,14 @@ fn replicas(sharing: &SharingSeen, renamed: bool, total: u32) -> (u32, bool) {
     ours.or(seen).filter(|(n, _)| *n > 0 && total.is_multiple_of(*n)).unwrap_or((1, false))
 }
 
+/// How several pods share each whole GPU by a configuration, if they do.
+pub(crate) fn of_whole_gpus(config: &PluginConfig) -> Option<Sharing> {
+    let seats = config.seats();
+    let one_each = config.sharing.as_ref().is_some_and(|shared| shared.one_each);
+    let renamed = seats.resource != GpuResource::GPU;
+    seats.is_shared().then_some(Sharing { replicas: seats.replicas, renamed, one_each })
+}
+
 /// The profiles whose slices several pods share by a configuration.
 pub(crate) fn of_slices(
     config: Option<&PluginConfig>,
