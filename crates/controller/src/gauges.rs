@@ -321,6 +321,7 @@ mod tests {
             single_strategy: false,
             shared: BTreeMap::new(),
             whole_held: 0,
+            whole_shared: None,
             taints: Vec::new(),
             room: Room::ZERO,
             other_resources: BTreeMap::new(),

@@ -13,7 +13,7 @@ use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
-use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
+use rollout::{GpuLayout, NodeLayout, PluginConfig, SharingWanted, Strategy};
 
 use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
@@ -140,10 +140,11 @@ pub fn read(
             let labels = known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
         };
-        // The agent pauses the device plugin, whose configuration changes where devices are shared.
-        let is_shared = shares.as_ref().is_some_and(|shares| shares.never_cut || shares.wanted.is_some());
-        let is_mig_off = is_shared || found.as_ref().is_some_and(is_whole);
-        let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
+        // By its policy, or by a key that a policy has left there.
+        let is_shared = shares.as_ref().is_some_and(|shares| shares.never_cut || shares.wanted.is_some())
+            || told.as_ref().is_some_and(|told| told.sharing.is_some());
+        let is_mig_off = found.as_ref().is_some_and(is_whole);
+        let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off, is_shared);
         facts.report = report;
         if is_uncut && let Some(seating) = seats(Some((&facts, &memory)), &pods, problems) {
             inventory.seating.insert(NodeName(name.clone()), seating);
@@ -162,6 +163,7 @@ pub fn read(
                 agent: agent.as_ref(),
                 shares: never_cut,
                 sharing: told.as_ref(),
+                to_be_shared: shares.as_ref().and_then(|shares| shares.wanted.as_ref()),
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }
@@ -243,6 +245,8 @@ struct OneNode<'a> {
     shares: bool,
     /// How its device plugin is told by us to share its devices.
     sharing: Option<&'a PluginConfig>,
+    /// How its policy wants them to be shared, if it says so.
+    to_be_shared: Option<&'a SharingWanted>,
 }
 
 impl OneNode<'_> {
@@ -269,6 +273,9 @@ impl OneNode<'_> {
         let profiles = found.gpus.values().flat_map(|gpu| gpu.model.geometry.profiles()).map(|of| of.name);
         let shared = seating::of_slices(self.sharing, profiles);
         held.replicas = shared.iter().map(|(profile, sharing)| (*profile, sharing.replicas)).collect();
+        let is_by_profile = !self.shares && found.strategy == Strategy::Mixed;
+        let whole_shared = self.sharing.filter(|_| is_by_profile).and_then(seating::of_whole_gpus);
+        held.whole_replicas = whole_shared.map(|sharing| sharing.replicas);
         let impossible = usage::drop_impossible(&mut held, found);
         problems.extend(impossible.iter().map(|one| one.problem(&name.0)));
         let holds = held.compute_slices();
@@ -290,6 +297,7 @@ impl OneNode<'_> {
                 allocated: held.counts(),
                 shared,
                 whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
+                whole_shared,
                 held: holds,
                 gpus: match &target.slices {
                     // An agent that has ended says what there is, which is not what was planned if it restored.
@@ -299,6 +307,9 @@ impl OneNode<'_> {
                     Some(change) if found.exact => {
                         let (slices, _, _) = usage::by_gpu(found, &held);
                         slices_to_come(change, gpus_as_found(found, slices))
+                    }
+                    _ if target.sharing.is_some() && target.layout.0.is_empty() && !self.shares => {
+                        gpus_to_come(&uncut(target, self.models), self.models, held)
                     }
                     _ => gpus_to_come(target, self.models, held),
                 },
@@ -318,6 +329,7 @@ impl OneNode<'_> {
         {
             hold = Some(Hold::NotEstablished { why: single_advice(objects) });
         }
+        hold = hold.or_else(|| self.ends_beside_mig(policies, &labels));
         let all_off = !slices.is_empty() && slices.values().all(Slices::is_mig_off);
         inventory::Node {
             labels,
@@ -336,9 +348,26 @@ impl OneNode<'_> {
             allocated,
             shared,
             whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
+            whole_shared,
             held: holds,
             gpus: gpus_as_found(found, slices),
         }
+    }
+
+    /// The device plugin of a node that shares GPUs through MPS ends beside MIG. Where its policy says how they are shared
+    /// otherwise, that is changed first.
+    fn ends_beside_mig(&self, policies: &[Policy], labels: &BTreeMap<String, String>) -> Option<Hold> {
+        let by_mps = self.sharing.filter(|config| config.is_by_mps() && !self.shares)?;
+        let ends_first = matches!(self.to_be_shared, Some(SharingWanted::As(config)) if !config.is_by_mps());
+        let policy = owner(policies, labels).filter(|_| !ends_first)?;
+        Some(Hold::NotEstablished {
+            why: format!(
+                "its GPUs are shared through MPS (label {}={}), beside which the device plugin serves no GPU with MIG on, and policy {} says nothing of sharing: write `sharing: {{type: None}}` into it",
+                names::PLUGIN_CONFIG,
+                by_mps.key(),
+                policy.name
+            ),
+        })
     }
 
     /// The node's hold, unless what its GPUs have is in doubt.
@@ -396,6 +425,12 @@ fn gpus_as_found(found: &Established<'_>, mut slices: BTreeMap<GpuIndex, Slices>
     found.gpus.iter().filter_map(gpu).collect()
 }
 
+/// A change of how the devices of a node are shared none of whose GPUs is cut: they stay as they are.
+fn uncut(target: &Target, models: &Models) -> Target {
+    let layout = NodeLayout(models.keys().map(|index| (*index, GpuLayout::Off)).collect());
+    Target { from: Some(layout.clone()), layout, ..target.clone() }
+}
+
 /// The GPUs of a node as they will be: with the slices of its target, of which
 /// those on GPUs that stay as they are may be held.
 fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<GpuIndex, Gpu> {
@@ -412,7 +447,9 @@ fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<Gp
         let Some(Some(model)) = models.get(index) else { continue };
         let slices = match layout {
             GpuLayout::Off => {
-                Slices::MigOff { used: held.take_whole().map_or(Use::Idle, |by| Use::InUse { by }) }
+                let used = held.sits_on_whole();
+                let used = used.or_else(|| Some(Use::InUse { by: held.take_whole()? }));
+                Slices::MigOff { used: used.unwrap_or(Use::Idle) }
             }
             GpuLayout::Mig(counts) => {
                 let mut slices = Vec::new();

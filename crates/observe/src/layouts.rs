@@ -146,7 +146,17 @@ pub(crate) fn strategy(
 ) -> Strategy {
     let labels = crate::known_labels::known_labels(node, gpu_node, memory);
     let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
-    own.map_or_else(|| of_cluster(objects), |own| named(own))
+    if let Some(own) = own {
+        return named(own);
+    }
+    // Each node has its own then, and one of which feature discovery says everything but that has none.
+    let is_labelled = label(node, names::PRODUCT).is_some();
+    if is_labelled && is_open(objects) { Strategy::None } else { of_cluster(objects) }
+}
+
+/// Whether `ClusterPolicy` leaves the strategy to each node's configuration.
+fn is_open(objects: &Objects) -> bool {
+    objects.cluster_policies.values().next().is_some_and(|policy| policy.spec.mig.strategy.is_empty())
 }
 
 fn named(strategy: &str) -> Strategy {
@@ -245,7 +255,12 @@ pub fn establish<'a>(
         && !is_gone
         && !has_booted(node, observed)
     {
-        return exact(name, observed, strategy, catalog, users, problems);
+        let mut found = exact(name, observed, strategy, catalog, users, problems)?;
+        // The slices are known. What the node offers is not: no change could be proved.
+        if sharing.is_none() {
+            found.doubt = found.doubt.or_else(|| shared(node));
+        }
+        return Some(found);
     }
     let entry = label(node, names::MIG_CONFIG);
     let labelled = from_labels(name, node, strategy, entry, maps, catalog);

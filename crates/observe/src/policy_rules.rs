@@ -33,7 +33,7 @@ pub(crate) fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Pr
     check.lasting("spec.nodeSelector", &spec.node_selector);
     check.layout(&spec.layout);
     match &spec.sharing {
-        Some(sharing) => check.sharing(sharing, spec.layout.type_),
+        Some(sharing) => check.sharing(sharing, &spec.layout),
         None if spec.layout.type_ == LayoutType::None => check.error(
             "spec.sharing",
             "is missing: layout.type is None, so the policy cuts no GPU, and without sharing it does nothing; write `sharing: {type: TimeSlicing, rules: [{resource: nvidia.com/gpu, replicas: 4}]}`, or another layout",

@@ -62,6 +62,7 @@ impl Uncut<'_> {
                 allocated: BTreeMap::new(),
                 shared: BTreeMap::new(),
                 whole_held: 0,
+                whole_shared: None,
                 held: BTreeMap::new(),
                 gpus: BTreeMap::new(),
             },
@@ -89,6 +90,14 @@ fn replicas(sharing: &SharingSeen, renamed: bool, total: u32) -> (u32, bool) {
     let seen = sharing.replicas.get(GpuResource::GPU).and_then(|n| u32::try_from(*n).ok());
     let seen = seen.map(|n| (n, false));
     ours.or(seen).filter(|(n, _)| *n > 0 && total.is_multiple_of(*n)).unwrap_or((1, false))
+}
+
+/// How several pods share each whole GPU by a configuration, if they do.
+pub(crate) fn of_whole_gpus(config: &PluginConfig) -> Option<Sharing> {
+    let seats = config.seats();
+    let one_each = config.sharing.as_ref().is_some_and(|shared| shared.one_each);
+    let renamed = seats.resource != GpuResource::GPU;
+    seats.is_shared().then_some(Sharing { replicas: seats.replicas, renamed, one_each })
 }
 
 /// The profiles whose slices several pods share by a configuration.

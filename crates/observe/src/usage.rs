@@ -25,6 +25,9 @@ pub struct Held {
     /// By how many pods slices of a profile are shared, where they are: of
     /// these, what is held is held in seats.
     pub replicas: BTreeMap<ProfileName, u32>,
+    /// By how many pods each GPU with MIG off is shared, where it is: what is
+    /// held of them is `gpus` then.
+    pub whole_replicas: Option<u32>,
     /// Resources that are neither GPUs nor a node's room.
     pub other_resources: BTreeMap<String, i64>,
     /// Those of them that the kubelet has not started, so that it may yet
@@ -65,6 +68,17 @@ impl Held {
         Some(users.unseen())
     }
 
+    /// The same of GPUs with MIG off.
+    pub fn sits_on_whole(&self) -> Option<Use> {
+        self.whole_replicas?;
+        Some(Users::new(Some(&self.gpus), 0, true).unseen())
+    }
+
+    /// What pods hold of GPUs with MIG off: GPUs, or seats where several share each.
+    fn of_whole(&self) -> &BTreeMap<PodRef, u32> {
+        if self.whole_replicas.is_some() { &self.gpus } else { &self.whole }
+    }
+
     /// Takes one slice of a profile away from the last of those that hold some.
     pub fn take(&mut self, profile: ProfileName) -> Option<PodRef> {
         take_one(self.slices.get_mut(&profile)?)
@@ -80,7 +94,7 @@ impl Held {
     #[must_use]
     pub fn whole_gpus(&self, found: &Established<'_>) -> u32 {
         let cut = found.gpus.values().any(|gpu| gpu.cut.is_mig());
-        if cut && found.strategy == Strategy::Single { 0 } else { sum(self.whole.values()) }
+        if cut && found.strategy == Strategy::Single { 0 } else { sum(self.of_whole().values()) }
     }
 }
 
@@ -150,11 +164,14 @@ pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossib
             starts.max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0).max(1)
         })
         .sum();
-    let Held { slices, whole, waiting, replicas, gpus: _, other_resources: _ } = held;
+    let Held { slices, whole, waiting, replicas, whole_replicas, gpus, other_resources: _ } = held;
     let mut check = |pods: &mut BTreeMap<PodRef, u32>, resource: &str, most: u32| {
         impossible.extend(drop_above(pods, waiting, resource, most));
     };
-    check(whole, GpuResource::GPU, most_whole);
+    match whole_replicas {
+        Some(replicas) => check(gpus, GpuResource::GPU, most_whole.saturating_mul(*replicas)),
+        None => check(whole, GpuResource::GPU, most_whole),
+    }
     for (profile, pods) in slices {
         let seats = replicas.get(profile).copied().unwrap_or(1);
         check(pods, &profile.resource_name(), most_of(*profile).saturating_mul(seats));
@@ -213,7 +230,7 @@ pub fn by_gpu(
         }
     }
     let mut exist: BTreeMap<ProfileName, u32> = BTreeMap::new();
-    let mut whole = 0;
+    let mut whole = 0_u32;
     for gpu in found.gpus.values() {
         match &gpu.cut {
             GpuLayout::Off => whole += 1,
@@ -233,7 +250,11 @@ pub fn by_gpu(
             exist: exist.get(profile).copied().unwrap_or(0).saturating_mul(held.replicas_of(*profile)),
         })
         .collect();
-    excess.push(Excess { profile: None, held: sum(held.whole.values()), exist: whole });
+    excess.push(Excess {
+        profile: None,
+        held: sum(held.of_whole().values()),
+        exist: whole.saturating_mul(held.whole_replicas.unwrap_or(1)),
+    });
     excess.retain(|e| e.held > e.exist);
 
     let users = |(profile, n): (&ProfileName, &u32)| {
@@ -241,7 +262,7 @@ pub fn by_gpu(
         (*profile, Users::new(held.slices.get(profile), *n, is_shared))
     };
     let mut users: BTreeMap<ProfileName, Users> = exist.iter().map(users).collect();
-    let mut whole_users = Users::new(Some(&held.whole), whole, false);
+    let mut whole_users = Users::new(Some(held.of_whole()), whole, held.whole_replicas.is_some());
     if found.users {
         // A pod that was bound after the agent looked may hold any idle slice.
         for gpu in found.gpus.values() {
@@ -255,7 +276,9 @@ pub fn by_gpu(
                     }
                 }
             }
-            for pod in gpu.seen.iter().flat_map(|seen| &seen.held_by) {
+            // Of one that several share, each may be on any.
+            let alone = gpu.seen.iter().filter(|_| held.whole_replicas.is_none());
+            for pod in alone.flat_map(|seen| &seen.held_by) {
                 whole_users.seen(&pod_ref(pod));
             }
         }
@@ -289,7 +312,7 @@ fn pod_ref(pod: &PodName) -> PodRef {
 }
 
 fn off(gpu: &GpuFound<'_>, exact: bool, users: &mut Users) -> Use {
-    if !exact {
+    if !exact || users.is_shared {
         return users.next();
     }
     match gpu.seen.as_ref().and_then(|seen| seen.held_by.first()) {

@@ -100,12 +100,15 @@ impl Actuator {
     /// What MIG manager has begun it ends.
     /// Where MIG is off on a GPU, MIG manager switches it on first; and what it
     /// made before a reboot, it makes again. MIG manager gets a node where
-    /// somebody wants it back.
+    /// somebody wants it back, or where devices are, or are to be, shared: the
+    /// agent pauses the device plugin, whose configuration changes then, and it
+    /// compares what is offered with its slices, one for one.
     pub(crate) fn choose(
         agent: Option<&AgentOfNode<'_>>,
         memory: &Memory,
         facts: &Observed,
         is_mig_off: bool,
+        is_shared: bool,
     ) -> Self {
         let target = memory.progress.target.as_ref();
         let begun = target.is_some_and(|target| target.slices.is_some());
@@ -113,11 +116,10 @@ impl Actuator {
         // It rebooted before the agent knew its slices by their places: MIG manager makes them by their number.
         let is_unknown = memory.progress.verified.as_ref().is_some_and(|verified| verified.slices.is_empty())
             && Self::has_to_be_brought_back(memory, facts);
-        let is_mig_managers = is_mig_off || Self::has_to_be_brought_back(memory, facts);
+        let is_mig_managers = is_mig_off || is_shared || Self::has_to_be_brought_back(memory, facts);
+        let is_kept = handed && !is_unknown && !is_shared;
         match (agent, target) {
-            (Some(agent), _) if begun || agent.changes && handed && !agent.gives_back && !is_unknown => {
-                Self::Agent
-            }
+            (Some(agent), _) if begun || agent.changes && is_kept && !agent.gives_back => Self::Agent,
             (Some(agent), None) if agent.changes && agent.alive && !agent.gives_back && !is_mig_managers => {
                 Self::Agent
             }

@@ -58,6 +58,7 @@ mod tests {
             single_strategy: false,
             shared: BTreeMap::new(),
             whole_held: 0,
+            whole_shared: None,
             taints: vec![],
             room: Room::UNLIMITED,
             other_resources: BTreeMap::new(),

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use mig::ProfileName;
 
 use crate::demand::{Apart, Constraints, Expression, Operator, Request, Term, Volume};
-use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
+use crate::inventory::{Inventory, Node, Room, Sharing, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::offered::Offered;
 use crate::predicted_labels::{self, LabelsAfter};
@@ -71,6 +71,11 @@ pub enum Ineligible {
     /// The node runs MIG strategy `single`, where slices are `nvidia.com/gpu`
     /// and a profile's own resource does not exist.
     SingleStrategy,
+    /// It asks for whole GPUs, and several pods share each whole GPU of the node.
+    SharesGpus {
+        /// How.
+        sharing: Sharing,
+    },
     /// The selector names a label as it is written under strategy `single`
     /// (`nvidia.com/gpu.product: …-MIG-1g.5gb`); under `mixed` no node has it.
     SingleForm {
@@ -148,7 +153,12 @@ impl Ineligible {
         match self {
             Self::SingleForm { instead: (key, value), .. } => Some(format!("select by `{key}: {value}`")),
             Self::SingleStrategy => Some("ask for `nvidia.com/gpu`, which is a slice there".to_owned()),
-            Self::KeptOff { .. }
+            Self::SharesGpus { sharing } if sharing.renamed => Some(format!(
+                "ask for {}, if it may share the GPU with others",
+                Offered::SharedGpu.resource_name()
+            )),
+            Self::SharesGpus { .. }
+            | Self::KeptOff { .. }
             | Self::Volume { .. }
             | Self::Lacks { .. }
             | Self::NodeSelector { .. }
@@ -164,6 +174,15 @@ impl fmt::Display for Ineligible {
         match self {
             Self::SingleStrategy => {
                 write!(f, "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource")
+            }
+            Self::SharesGpus { sharing } => {
+                let offered = if sharing.renamed { Offered::SharedGpu } else { Offered::WholeGpu };
+                write!(
+                    f,
+                    "shares each of its whole GPUs between {} pods, as {}",
+                    sharing.replicas,
+                    offered.resource_name()
+                )
             }
             Self::SingleForm { key, wanted, .. } => {
                 write!(f, "never has label {key}={wanted} under MIG strategy mixed")
@@ -255,6 +274,9 @@ fn first_obstacle(
     let is_single = after.is_single();
     if node.single_strategy && !is_single && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
+    }
+    if let Some(sharing) = node.whole_shared.filter(|_| request.whole_gpus > 0) {
+        return Some(Ineligible::SharesGpus { sharing });
     }
     let other_form = |key: &str, value: &str| if is_single { None } else { single_form(key, value) };
     for (key, wanted) in node_selector {

@@ -55,6 +55,8 @@ pub struct Node {
     pub shared: BTreeMap<ProfileName, Sharing>,
     /// How many GPUs with MIG off its bound pods hold; the same for those that are `MaybeInUse`.
     pub whole_held: u32,
+    /// How several pods share each of its GPUs with MIG off, where they do: nobody gets one of them as a whole then.
+    pub whole_shared: Option<Sharing>,
     /// How many compute slices each of its bound pods holds: shares count them.
     pub held: BTreeMap<PodRef, u32>,
     /// Its GPUs.

@@ -222,6 +222,7 @@ pub fn node() -> NodeBuilder {
         single_strategy: false,
         shared: BTreeMap::new(),
         whole_held: 0,
+        whole_shared: None,
         taints: vec![],
         room: Room::UNLIMITED,
         other_resources: BTreeMap::new(),

@@ -84,6 +84,8 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         labels: _,
         single_strategy: _,
         whole_held: _,
+        // Only who asks for whole GPUs depends on it, and no layout does.
+        whole_shared: _,
         other_resources: _,
         shared,
         taints,

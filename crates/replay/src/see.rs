@@ -90,6 +90,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
         single_strategy: false,
         shared: BTreeMap::new(),
         whole_held: 0,
+        whole_shared: None,
         taints: Vec::new(),
         room: Room::UNLIMITED,
         other_resources: BTreeMap::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::policy::{LayoutType, Sharing, SharingRule, SharingType};
+use api::policy::{Layout, LayoutType, Sharing, SharingRule, SharingType};
 use api::spelling::nearest;
 use mig::GpuResource;
 use mig::resource::Unit;
@@ -14,8 +14,11 @@ use crate::problem::{Problem, Severity};
 use super::Check;
 
 impl Check<'_> {
-    pub(super) fn sharing(&mut self, sharing: &Sharing, layout: LayoutType) {
+    pub(super) fn sharing(&mut self, sharing: &Sharing, layout: &Layout) {
         let Sharing { type_, rename: _, one_each: _, rules } = sharing;
+        let bounds = layout.demand_driven.as_ref().and_then(|layout| layout.whole_gpus.as_ref());
+        let makes_whole = bounds.is_some_and(|bounds| bounds.max_count != Some(0));
+        let layout = layout.type_;
         if *type_ == SharingType::Mps && layout != LayoutType::None {
             self.error(
                 "spec.sharing.type",
@@ -40,6 +43,9 @@ impl Check<'_> {
         for (index, rule) in rules.iter().enumerate() {
             let field = format!("spec.sharing.rules[{index}]");
             self.sharing_rule(&field, rule, *type_, layout);
+            if makes_whole {
+                self.whole_gpus_are_not_shared(&field, rule, *type_);
+            }
             let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
             let is_any = seen.keys().any(|(model, resource)| model.is_none() && *resource == rule.resource);
             let has_mig = matches!(rule.model.as_deref().map(find), Some(Some(Known::Model(_))));
@@ -58,6 +64,20 @@ impl Check<'_> {
                 ),
                 None => {}
             }
+        }
+    }
+
+    /// A GPU becomes whole for a pod that asks for one alone. Where several share each, that pod never gets one.
+    fn whole_gpus_are_not_shared(&mut self, field: &str, rule: &SharingRule, type_: SharingType) {
+        let may_have_mig = match rule.model.as_deref() {
+            Some(text) => matches!(find(text), Some(Known::Model(_))),
+            None => true,
+        };
+        if type_ == SharingType::TimeSlicing && may_have_mig && rule.resource == GpuResource::GPU {
+            self.error(
+                format!("{field}.resource"),
+                "is `nvidia.com/gpu` beside `wholeGpus`, by which a GPU becomes whole for a pod that asks for one alone, and none would be: remove one of the two, or name a card without MIG in `model`",
+            );
         }
     }
 

@@ -464,3 +464,52 @@ fn a_change_that_ended_by_restoring_shows_what_was_restored_and_not_what_was_pla
     assert_eq!(shown("Claimed", &changes), ["3g.40gb@0 idle", "2g.20gb@4 idle", "1g.10gb@6 idle"]);
     assert_eq!(shown("Restored", &changes), ["3g.40gb@0 idle", "3g.40gb@4 idle"]);
 }
+
+/// What kubelet offers is a multiple of what the agent sees: after its change nothing would ever look right.
+#[test]
+fn a_node_that_somebody_else_shares_is_left_alone_although_an_agent_sees_its_slices() {
+    let mut shared = node("n1");
+    shared["metadata"]["labels"]["nvidia.com/mig-1g.10gb.replicas"] = "2".into();
+    shared["metadata"]["labels"]["nvidia.com/mig-1g.10gb.sharing-strategy"] = "time-slicing".into();
+    let slices = json!([slice("1g.10gb", 0, &[])]);
+    for mode in ["Change", "Report"] {
+        let mut report = report(&slices);
+        report["status"]["agent"]["mode"] = mode.into();
+        let seen = see(&[shared.clone(), report, agent_pod(), policy("research")]);
+        let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else {
+            panic!("it is left alone")
+        };
+        assert!(why.contains("its devices are shared by time-slicing"), "{why}");
+        assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle"], "what is known of it stays known");
+    }
+}
+
+/// The agent's way ends with a comparison of what is offered with the slices that it sees, one for one.
+#[test]
+fn an_agent_neither_gets_nor_keeps_a_node_whose_slices_several_pods_share() {
+    let replicas = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
+    let shared = rollout::Shared { by: rollout::Method::TimeSlicing, rename: true, one_each: true, replicas };
+    let config = rollout::PluginConfig { strategy: None, sharing: Some(shared) };
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-plugin-config", "namespace": "nvidia-gpu-operator"},
+        "data": {config.key(): config.render()},
+    });
+    let slices = json!([slice("1g.10gb", 0, &[])]);
+    let with =
+        |node: &Value, policy: Value| see(&[node.clone(), map.clone(), report(&slices), agent_pod(), policy]);
+    let mut shares = policy("research");
+    shares["spec"]["sharing"] = json!({"type": "TimeSlicing", "rules": [
+        {"resource": "nvidia.com/mig-1g.10gb", "replicas": 2},
+    ]});
+    // Its policy does not share any more, and it keeps its key.
+    let mut told = node("n1");
+    told["metadata"]["labels"]["nvidia.com/device-plugin.config"] = config.key().into();
+    assert_eq!(actuator(&with(&told, policy("research"))), Actuator::Operands);
+    assert_eq!(actuator(&with(&node("n1"), policy("research"))), Actuator::Agent);
+    // The agent has it, and its policy comes to share: MIG manager gets it back, which changes both.
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    assert_eq!(actuator(&with(&handed, policy("research"))), Actuator::Agent);
+    assert_eq!(actuator(&with(&handed, shares)), Actuator::Operands);
+}

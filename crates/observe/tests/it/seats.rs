@@ -213,3 +213,78 @@ fn who_wants_whole_gpus_finds_them_on_cards_without_mig_while_they_are_free() {
     // What is shared under a name of its own is no whole GPU.
     assert_eq!(finds(&[policy("research"), node("a1"), shared(t1(), 2), train()]), None);
 }
+
+/// Two whole GPUs that four pods share each, beside one that is cut.
+fn half_shared(rename: bool) -> [Value; 3] {
+    let replicas = BTreeMap::from([("nvidia.com/gpu".to_owned(), 4)]);
+    let sharing = Shared { by: Method::TimeSlicing, rename, one_each: true, replicas };
+    let config = PluginConfig { strategy: None, sharing: Some(sharing) };
+    let gpu = if rename { "gpu.shared" } else { "gpu" };
+    let mut a1 = cut(node("a1"), "slicewright-2whole", &[(gpu, 8), ("mig-1g.10gb", 7)]);
+    a1["metadata"]["labels"]["nvidia.com/gpu.count"] = "3".into();
+    a1["metadata"]["labels"]["nvidia.com/gpu.replicas"] = "4".into();
+    let layouts = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-mig-config", "namespace": "nvidia-gpu-operator"},
+        "data": {"config.yaml": "version: v1\nmig-configs:\n  slicewright-2whole:\n    - {devices: [0, 1], mig-enabled: false}\n    - {devices: [2], mig-enabled: true, mig-devices: {1g.10gb: 7}}\n"},
+    });
+    let [a1, map] = told(a1, &config);
+    [a1, map, layouts]
+}
+
+/// While one of its sharers is there, a whole GPU is not idle: it would be planned to be cut, and whoever was told that it
+/// is served there would wait for a change that waits for the sharer.
+#[test]
+fn a_whole_gpu_that_several_share_beside_slices_is_idle_when_the_last_of_them_has_gone() {
+    for rename in [true, false] {
+        let resource = if rename { "gpu.shared" } else { "gpu" };
+        let with = |names: &[&str]| {
+            let mut objects = vec![policy("research")];
+            objects.extend(half_shared(rename));
+            objects.extend(names.iter().map(|name| pod("a", name, &[(resource, 1)], Some("a1"))));
+            let seen = see(&objects);
+            assert_eq!(texts(&seen.problems), [] as [&str; 0], "{rename}");
+            node_of(&seen, "a1").clone()
+        };
+        let free = with(&[]);
+        assert_eq!(free.whole_shared, Some(Sharing { replicas: 4, renamed: rename, one_each: true }));
+        let whole = |node: &planner::inventory::Node| -> Vec<Use> {
+            node.gpus.values().filter_map(|gpu| gpu.slices.whole().cloned()).collect()
+        };
+        assert_eq!(whole(&free), [Use::Idle, Use::Idle]);
+        // Three pods, more than there are GPUs: nobody knows on which they sit.
+        let three = with(&["ada", "bob", "eve"]);
+        assert_eq!(three.hold, None, "{rename}");
+        assert!(whole(&three).iter().all(|used| used.holders().len() == 3), "{:?}", whole(&three));
+        assert!(
+            three
+                .gpus
+                .values()
+                .filter(|gpu| !gpu.slices.is_mig_off())
+                .all(|gpu| gpu.slices.uses().all(Use::is_idle))
+        );
+    }
+}
+
+/// How a device is shared does not cut it: who waits for the node is told what it has, and not that it has no GPU.
+#[test]
+fn a_node_that_nobody_has_cut_yet_keeps_its_gpus_while_its_sharing_changes() {
+    let replicas = BTreeMap::from([("nvidia.com/mig-1g.10gb".to_owned(), 2)]);
+    let sharing = Shared { by: Method::TimeSlicing, rename: true, one_each: true, replicas };
+    let config = PluginConfig { strategy: None, sharing: Some(sharing) };
+    let [a1, map] = told(node("a1"), &config);
+    let gpu_node = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "a1"}, "spec": {},
+        "status": {"rollout": {"phase": "Verifying", "progress": {"phase": "Verifying", "target": {
+            "layout": {}, "label": config.key(), "sharing": {"config": config, "devices": {"nvidia.com/gpu": 2}},
+        }}}},
+    });
+    let mut shares = policy("research");
+    shares["spec"]["sharing"] = json!({"type": "TimeSlicing", "rules": [
+        {"resource": "nvidia.com/mig-1g.10gb", "replicas": 2},
+    ]});
+    let seen = see(&[shares, a1, map, gpu_node]);
+    let a1 = node_of(&seen, "a1");
+    assert_eq!((a1.gpus.len(), &a1.hold), (2, &Some(planner::inventory::Hold::Changing)));
+    assert!(a1.gpus.values().all(|gpu| gpu.slices.is_mig_off()));
+}

@@ -456,3 +456,55 @@ fn a_rule_for_slices_that_no_gpu_of_its_nodes_can_have_is_told_of_with_what_ther
     fresh["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.product");
     assert_eq!(of_rules(&[policy, a1, fresh]), [""; 0]);
 }
+
+/// The device plugin ends beside MIG while it shares through MPS: a layout would never be proved, and the node stay closed.
+#[test]
+fn a_node_that_shares_through_mps_is_cut_only_after_it_shares_otherwise() {
+    let replicas = [("nvidia.com/gpu".to_owned(), 4)].into();
+    let shared = Shared { by: Method::Mps, rename: true, one_each: true, replicas };
+    let config = PluginConfig { strategy: None, sharing: Some(shared) };
+    let mut a1 = node("a1");
+    let labels = &mut a1["metadata"]["labels"];
+    labels["nvidia.com/device-plugin.config"] = config.key().into();
+    labels["nvidia.com/mig.strategy"] = "single".into();
+    labels["nvidia.com/gpu.replicas"] = "4".into();
+    labels["nvidia.com/gpu.sharing-strategy"] = "mps".into();
+    a1["status"]["allocatable"]["nvidia.com/gpu"] = "0".into();
+    a1["status"]["allocatable"]["nvidia.com/gpu.shared"] = "8".into();
+    let mut cuts = policy("research");
+    cuts["spec"]["layout"] =
+        json!({"type": "Static", "static": {"gpus": [{"slices": [{"profile": "1g.10gb", "count": 7}]}]}});
+    let hold = |policy: &Value| {
+        let seen = see(&[cluster_policy("single"), map_with(&config), a1.clone(), policy.clone()]);
+        node_of(&seen, "a1").hold.clone()
+    };
+    let Some(planner::inventory::Hold::NotEstablished { why }) = hold(&cuts) else {
+        panic!("it would be cut")
+    };
+    assert!(why.contains("through MPS") && why.contains("write `sharing: {type: None}`"), "{why}");
+    cuts["spec"]["sharing"] = json!({"type": "None"});
+    assert_eq!(hold(&cuts), None, "the sharing ends first");
+}
+
+/// Requests make a GPU whole for a pod that asks for one alone; shared, nobody would ever get it.
+#[test]
+fn whole_gpus_on_demand_are_not_shared() {
+    let mut policy = slices_by(2);
+    policy["spec"]["layout"]["demandDriven"] = json!({"wholeGpus": {}});
+    let found = |policy: &Value| {
+        texts(&see(&[policy.clone()]).problems)
+            .into_iter()
+            .filter(|text| text.contains("wholeGpus"))
+            .collect::<Vec<_>>()
+    };
+    let [text] = found(&policy).try_into().expect("one rule");
+    assert!(
+        text.contains("spec.sharing.rules[2].resource: is `nvidia.com/gpu` beside `wholeGpus`"),
+        "{text}"
+    );
+    policy["spec"]["sharing"]["rules"][2]["model"] = "T4".into();
+    assert_eq!(found(&policy), [""; 0], "no T4 is ever cut");
+    policy["spec"]["sharing"]["rules"][2].as_object_mut().expect("a rule").remove("model");
+    policy["spec"]["layout"]["demandDriven"] = json!({"wholeGpus": {"maxCount": 0}});
+    assert_eq!(found(&policy), [""; 0], "none is made whole");
+}

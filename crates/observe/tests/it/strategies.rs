@@ -53,11 +53,17 @@ fn a_strategy_that_the_cluster_leaves_open_is_what_nodes_show() {
     };
     assert!(why.contains("the MIG strategy is not `mixed`"), "{why}");
     assert_eq!(hold(&[open.clone(), shows(Some("mixed")), policy("research")]), None);
-    // Labels are away while a node changes: others tell.
+    // Each node has its own. What another one has says nothing of a node that feature discovery has labelled, and where
+    // slices would never be offered.
     let mut other = shows(Some("mixed"));
     other["metadata"]["name"] = "n2".into();
-    let all = [open, shows(None), other, policy("research")];
-    assert_eq!(hold(&all), None);
+    let all = [open.clone(), shows(None), other.clone(), policy("research")];
+    assert!(matches!(hold(&all), Some(Hold::NotEstablished { .. })), "{:?}", hold(&all));
+    // Labels are away while a node changes: others tell.
+    let mut changing = shows(None);
+    changing["metadata"]["labels"].as_object_mut().expect("labels").remove("nvidia.com/gpu.product");
+    let seen = see(&[open, changing, other, policy("research")]);
+    assert_eq!(seen.nodes[&planner::names::NodeName::from("n1")].strategy(), rollout::Strategy::Mixed);
     // Where there is no ClusterPolicy, nobody says anything.
     assert_eq!(hold(&[shows(None), policy("research")]), None);
 }

@@ -220,6 +220,7 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
             schedulable: true,
             allocated: BTreeMap::new(),
             whole_held: 0,
+            whole_shared: like.whole_shared,
             held: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
         };

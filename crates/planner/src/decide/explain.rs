@@ -19,7 +19,7 @@ use super::supply::{hold, is_frozen};
 use super::trial::{Advice, Inputs, Trials};
 use super::world::World;
 use crate::demand::{Refusal, Request};
-use crate::eligible::{Eligibility, Judge, judge};
+use crate::eligible::{Eligibility, Ineligible, Judge, judge};
 use crate::inventory::{Gpu, Node, Seating};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
 use crate::offered::Offered;
@@ -128,9 +128,29 @@ fn not_planned(world: &World<'_>, request: &Request, seats: &Seats<'_>) -> Outco
     if let Some((why, help)) = single::answer(world, request) {
         return Outcome::Unserved { why, help };
     }
+    if let Some((why, help)) = shared_by_others(world, request) {
+        return Outcome::Unserved { why, help };
+    }
     let advice =
         "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, of a DemandDriven policy with `wholeGpus`, or of a Static policy with `mig: Disabled`".to_owned();
     Outcome::Unserved { why: Why::WholeGpu, help: vec![Help::ChangeRequest { advice }] }
+}
+
+/// Whole GPUs, where those that it could have otherwise are shared under a name of their own.
+fn shared_by_others(world: &World<'_>, request: &Request) -> Option<(Why, Vec<Help>)> {
+    let renamed = |eligible: &Eligibility| {
+        matches!(
+            eligible,
+            Eligibility::No { reason: Ineligible::SharesGpus { sharing } } if sharing.renamed
+        )
+    };
+    Judge::new(world.inventory).nodes_for(request).iter().any(renamed).then(|| {
+        let offered = Offered::SharedGpu;
+        let advice =
+            format!("ask for {} instead, if it may share the GPU with others", offered.resource_name());
+        let why = Why::OtherName { asks: Offered::WholeGpu, offered: Some(offered) };
+        (why, vec![Help::ChangeRequest { advice }])
+    })
 }
 
 /// Why a group's unserved requests are not served, and what would help.

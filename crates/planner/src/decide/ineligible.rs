@@ -42,7 +42,10 @@ pub(super) fn no_node<'a>(judged: impl Iterator<Item = (&'a NodeName, &'a Eligib
             Ineligible::Lacks { resource, .. } => {
                 format!("ask for less of {resource}, or free it: node {name} {reason}")
             }
-            Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
+            Ineligible::SingleForm { .. }
+            | Ineligible::SingleStrategy
+            | Ineligible::SharesGpus { .. }
+            | Ineligible::NoRoom { .. } => {
                 return (Why::NoEligibleNode, help);
             }
         };

@@ -15,6 +15,15 @@ impl NodeBuilder {
     }
 }
 
+impl NodeBuilder {
+    /// Each of its GPUs with MIG off is shared by so many pods, under a name of its own or not.
+    #[must_use]
+    pub fn shares_whole_gpus(mut self, replicas: u32, renamed: bool) -> Self {
+        self.0.whole_shared = Some(Sharing { replicas, renamed, one_each: true });
+        self
+    }
+}
+
 impl RequestBuilder {
     /// Seats of slices of a profile that several pods share under a name of its own.
     #[must_use]

@@ -4,8 +4,8 @@ use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide};
 use planner::inventory::{ChangeScope, Inventory, Slices, Use};
 use planner::policy::Policy;
-use planner::report::Supply;
-use planner::testing::{GpuBuilder, NodeBuilder, a100, fleet, node, pod, policy};
+use planner::report::{Offered, Outcome, Supply, Why};
+use planner::testing::{GpuBuilder, NodeBuilder, a100, fleet, node, pod, policy, request};
 
 /// What is decided, which the checker finds nothing wrong with.
 fn plan(inventory: &Inventory, policies: &[Policy]) -> Decision {
@@ -167,4 +167,33 @@ fn a_node_that_cannot_be_switched_yet_is_touched_by_no_plan() {
     assert_eq!(changes(&decision), [""; 0]);
     let touched = decision.report.certificate.iter().find(|level| level.level == "nodes touched");
     assert_eq!(touched.map(|level| (level.value, level.bound)), Some((0, 0)));
+}
+
+/// Four pods share each of the whole GPUs, as another resource: none of them is anybody's as a whole.
+#[test]
+fn whole_gpus_that_several_share_serve_nobody_who_asks_for_one_alone() {
+    let half = || {
+        let cut = (0..6).map(|_| cut());
+        [a100().mig_off(), a100().mig_off()]
+            .into_iter()
+            .chain(cut)
+            .collect::<Vec<_>>()
+            .try_into()
+            .expect("eight")
+    };
+    let asks = [request("train").asks_whole_gpus(1).build()];
+    let policies = [two_whole().fixed(&[], &[("1g.10gb", 7)]).build()];
+    let answer = |node: NodeBuilder| {
+        let inventory = fleet().node("n1", node).build();
+        let decision = decide(&inventory, &asks, &policies);
+        assert_eq!(check(&decision.plan, &inventory, &asks, &policies), []);
+        decision.report.requests[0].outcome.clone()
+    };
+    assert!(matches!(answer(server(half())), Outcome::ServedNow { .. }));
+    let shared = answer(server(half()).shares_whole_gpus(4, true));
+    let Outcome::Unserved { why, help } = &shared else { panic!("{shared}") };
+    assert_eq!(*why, Why::OtherName { asks: Offered::WholeGpu, offered: Some(Offered::SharedGpu) });
+    assert!(help[0].to_string().contains("ask for nvidia.com/gpu.shared instead"), "{help:?}");
+    // Under their own name they are seats, of which nobody has one as a GPU for itself.
+    assert!(matches!(answer(server(half()).shares_whole_gpus(4, false)), Outcome::Unserved { .. }));
 }

@@ -35,6 +35,7 @@ impl fmt::Debug for World {
                 schedulable,
                 allocated,
                 whole_held,
+                whole_shared: _,
                 shared,
                 held: _,
                 gpus,
