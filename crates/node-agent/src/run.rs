@@ -1,11 +1,12 @@
 //! The loop: look, ask the core for the next step, do it, wait until there is a reason to look again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    Account, Act, BootId, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName, Step,
-    WaitsFor, Wish,
+    Account, Act, BootId, Device, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName,
+    Step, WaitsFor, Wish,
 };
 use api::GpuNode;
 use api::node_agent::{AgentMode, Card, Identity};
@@ -78,6 +79,8 @@ struct Agent {
     changes: Changes,
     turns: Turns,
     cards: Cards,
+    /// What kubelet offered at the last look; `None` where it gave no answer.
+    offered: Option<BTreeSet<Device>>,
     remembered: Remembered,
     health: Arc<Health>,
     /// What was logged as not to be seen, so that it is logged once.
@@ -95,7 +98,7 @@ enum Until {
     Now,
     /// Whatever comes first: kubelet's checkpoint or the `GpuNode` changes, or so much time passes.
     Something(Duration),
-    /// The same, or kubelet offers something else than this.
+    /// The same, or kubelet offers something else than at the last look.
     Gate,
 }
 
@@ -111,6 +114,7 @@ impl Agent {
             changes: Changes::watch(&settings.eyes.checkpoint)?,
             turns: Turns::default(),
             cards: Cards::default(),
+            offered: None,
             remembered: Remembered::default(),
             health,
             said: Vec::new(),
@@ -142,6 +146,7 @@ impl Agent {
         let Settings { eyes, .. } = &self.settings;
         let seen = eyes.look(&mut self.turns, &mut self.cards).await;
         self.say(&seen);
+        self.offered.clone_from(&seen.offered);
         if self.cards.is_empty() && seen.blind.driver.is_some() {
             // An account of no GPU would say that there is none.
             self.health.incomplete(seen.blind.words());
@@ -318,10 +323,10 @@ impl Agent {
     }
 
     async fn wait(&mut self, until: Until) {
-        let (longest, gate) = match until {
+        let (longest, at_gate) = match until {
             Until::Now => return,
-            Until::Something(longest) => (longest, None),
-            Until::Gate => (self.settings.every, Some(self.settings.eyes.devices().await)),
+            Until::Something(longest) => (longest, false),
+            Until::Gate => (self.settings.every, true),
         };
         let begun = Instant::now();
         let latest = begun + longest;
@@ -345,9 +350,9 @@ impl Agent {
                         return;
                     }
                 }
-                _ = ask.tick(), if gate.is_some() => {
-                    let now = self.settings.eyes.devices().await;
-                    if gate.as_ref().is_some_and(|before| *before != now) {
+                _ = ask.tick(), if at_gate => {
+                    // Compared with what the step was decided by: what changed since, while the driver was asked, is news.
+                    if self.settings.eyes.offered().await != self.offered {
                         return;
                     }
                 }
