@@ -12,7 +12,7 @@ use crate::wanted::WantedSlice;
 mod read;
 mod write;
 
-pub use read::{Malformed, account, wish};
+pub use read::{Malformed, account, stage_told, wish};
 pub use write::{Card, Identity, TooLarge, agent_status, change, observed};
 
 /// Pods that a permit can name, and containers that can hold one slice or GPU.

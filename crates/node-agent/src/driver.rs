@@ -131,7 +131,7 @@ impl Driver {
         *stuck = None;
         let library = self.library.file()?;
         let (worker, ended) = Worker::start(move |serve| nvml::open(library.as_deref(), |gpus| serve(gpus)));
-        let answer = worker.ask(work).wait(self.patience);
+        let answer = ask(&worker, work, self.patience);
         drop(worker);
         // Nobody goes on before the library is closed.
         match (answer, ended.wait(self.patience)) {
@@ -148,6 +148,23 @@ impl Driver {
     }
 }
 
+/// Asks for something that is to be begun in time or never. A library that takes minutes to open would otherwise
+/// destroy a slice when the change was given up long before, and a pod has it.
+fn ask<T: Send + 'static>(
+    worker: &Worker,
+    work: impl FnOnce(&mut dyn Gpus) -> T + Send + 'static,
+    patience: Duration,
+) -> Result<T, Unanswered> {
+    let wanted = Arc::new(Mutex::new(Some(work)));
+    let take = |wanted: &Mutex<Option<_>>| wanted.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let theirs = Arc::clone(&wanted);
+    let pending = worker.ask(move |gpus| take(&theirs).map(|work| work(gpus)));
+    let answer = pending.wait(patience);
+    // Whoever takes it has it: what is begun goes on.
+    drop(take(&wanted));
+    answer?.ok_or(Unanswered::Gone)
+}
+
 fn is_late(why: Unanswered) -> bool {
     matches!(why, Unanswered::NotYet(_))
 }
@@ -156,4 +173,85 @@ fn read(gpus: &mut dyn Gpus) -> Answer<Machine> {
     let found = gpus.enumerate()?;
     let layouts = found.gpus.iter().map(|Gpu { uuid, .. }| gpus.layout(uuid)).collect();
     Ok(Machine { found, layouts })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use nvml::port::{Created, Destroyed, Event, GpuUuid, Mode, ModeSet, Place, Profile};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// GPUs of which nobody asks anything.
+    struct Unasked;
+
+    impl Gpus for Unasked {
+        fn enumerate(&mut self) -> Answer<Found> {
+            unreachable!("nobody asks")
+        }
+
+        fn profiles(&mut self, _: &GpuUuid) -> Answer<Vec<Profile>> {
+            unreachable!("nobody asks")
+        }
+
+        fn layout(&mut self, _: &GpuUuid) -> Answer<Layout> {
+            unreachable!("nobody asks")
+        }
+
+        fn set_mode(&mut self, _: &GpuUuid, _: Mode) -> Answer<ModeSet> {
+            unreachable!("nobody asks")
+        }
+
+        fn create(&mut self, _: &GpuUuid, _: &Place) -> Answer<Created> {
+            unreachable!("nobody asks")
+        }
+
+        fn destroy(&mut self, _: &GpuUuid, _: &Place) -> Answer<Destroyed> {
+            unreachable!("nobody asks")
+        }
+
+        fn events(&mut self, _: Duration) -> Answer<Vec<Event>> {
+            unreachable!("nobody asks")
+        }
+    }
+
+    #[test]
+    fn what_a_library_that_opens_late_was_asked_for_is_never_begun() {
+        let (opens, late) = mpsc::channel::<()>();
+        let (worker, ended) = Worker::start(move |serve| {
+            assert!(late.recv().is_err(), "it opens when the test lets go");
+            serve(&mut Unasked);
+        });
+        let (begins, begun) = mpsc::channel();
+        let answer = ask(&worker, move |_| begins.send(()), Duration::ZERO);
+        assert!(answer.is_err_and(is_late));
+        drop(worker);
+        drop(opens);
+        assert_eq!(ended.wait(SOON), Ok(()));
+        assert!(begun.recv().is_err(), "it was begun although nobody waited for it any more");
+    }
+
+    #[test]
+    fn what_is_begun_in_time_goes_on_though_nobody_waits_for_it() {
+        let (worker, ended) = Worker::start(|serve| serve(&mut Unasked));
+        let (begins, begun) = mpsc::channel();
+        let (lets_go, held) = mpsc::channel::<()>();
+        let (ends, end) = mpsc::channel();
+        let asking = std::thread::spawn(move || {
+            let work = move |_: &mut dyn Gpus| {
+                begins.send(()).expect("the test waits for it");
+                assert!(held.recv().is_err(), "it goes on when the test lets go");
+                ends.send(()).expect("the test waits for it");
+            };
+            ask(&worker, work, Duration::from_millis(50))
+        });
+        begun.recv_timeout(SOON).expect("it begins");
+        assert!(asking.join().expect("it does not panic").is_err_and(is_late));
+        drop(lets_go);
+        end.recv_timeout(SOON).expect("it ends");
+        assert_eq!(ended.wait(SOON), Ok(()));
+    }
 }

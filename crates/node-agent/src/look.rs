@@ -1,10 +1,11 @@
 //! One look at the node, in the order on which the proof rests: what kubelet can give away, its books, the layout
 //! (`docs/adr/0013-node-agent.md`). What cannot be seen is no error: it becomes part of what is seen.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::{Books, Gate, Look, Seen, Turn};
+use agent::{Books, Device, Gate, Look, Seen, Turn};
 use controller::class::chain;
 
 use crate::driver::{Driver, DriverError};
@@ -40,6 +41,9 @@ pub struct Eyes {
 pub struct NodeReading {
     /// For the core.
     pub look: Look,
+    /// The devices by which the gate is what it is; `None` where kubelet gave
+    /// no answer.
+    pub offered: Option<BTreeSet<Device>>,
     /// The driver's version, where it said so.
     pub driver: Option<String>,
     /// What could not be seen, for the log and for people.
@@ -103,6 +107,7 @@ impl Eyes {
                 books: Seen { turn: books_turn, is: books },
                 layout: Seen { turn: layout_turn, is: layout },
             },
+            offered: healthy.as_ref().ok().map(|devices| devices.iter().cloned().collect()),
             driver: machine.as_ref().ok().map(|machine| machine.found.driver.clone()),
             blind: Blind {
                 gate: healthy.err(),
@@ -114,10 +119,11 @@ impl Eyes {
     }
 
     /// What kubelet can give away, and nothing else: this may be asked often,
-    /// `List` may not. `None` where there is no answer.
-    pub async fn devices(&self) -> Option<Vec<agent::Device>> {
+    /// `List` may not. `None` where there is no answer. A set, since kubelet
+    /// tells its devices in another order each time.
+    pub async fn offered(&self) -> Option<BTreeSet<Device>> {
         let session = self.kubelet.connect().await.ok()?;
-        session.healthy().await.ok()
+        Some(session.healthy().await.ok()?.into_iter().collect())
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Object {
     calls: Calls,
     name: String,
     latest: Option<GpuNode>,
+    /// A list had an older version than is known.
+    is_in_doubt: bool,
 }
 
 /// Why the status was not written.
@@ -31,7 +33,7 @@ impl Object {
     /// The object of the node with this name.
     #[must_use]
     pub fn new(calls: Calls, name: &str) -> Self {
-        Self { calls, name: name.to_owned(), latest: None }
+        Self { calls, name: name.to_owned(), latest: None, is_in_doubt: false }
     }
 
     /// The newest that is known.
@@ -66,6 +68,28 @@ impl Object {
         before.as_ref().map(concern) != self.latest.as_ref().map(concern)
     }
 
+    /// Takes what a list says, with which a watch begins. One that has an older
+    /// version than is known was made before our own last write, or after the
+    /// API's data went back in time: then no message of a watch would be taken
+    /// for a long while. Which it is, only a read says. Says what
+    /// [`offer`](Self::offer) does.
+    pub fn offer_listed(&mut self, node: GpuNode) -> bool {
+        let is_older = self
+            .latest
+            .as_ref()
+            .is_some_and(|known| known.metadata.uid == node.metadata.uid && number(&node) < number(known));
+        self.is_in_doubt |= is_older;
+        is_older || self.offer(node)
+    }
+
+    /// Reads it, if it is in doubt which version is the newest.
+    ///
+    /// # Errors
+    /// There is no usable answer: it stays in doubt.
+    pub async fn settle(&mut self) -> Result<(), CallError> {
+        if self.is_in_doubt { self.read().await } else { Ok(()) }
+    }
+
     /// The watch says that it is gone.
     pub fn gone(&mut self) {
         self.latest = None;
@@ -85,6 +109,7 @@ impl Object {
     /// There is no usable answer.
     pub async fn read(&mut self) -> Result<(), CallError> {
         self.latest = self.calls.get(&self.api(), &self.title(), &self.name).await?;
+        self.is_in_doubt = false;
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 //! The loop: look, ask the core for the next step, do it, wait until there is a reason to look again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    Account, Act, BootId, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName, Step,
-    WaitsFor, Wish,
+    Account, Act, BootId, Device, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName,
+    Step, WaitsFor, Wish, Writes,
 };
 use api::GpuNode;
+use api::gpu_node::ObservedGpu;
 use api::node_agent::{AgentMode, Card, Identity};
 use controller::calls::Calls;
 use controller::class::chain;
@@ -34,6 +36,9 @@ const SOON: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often kubelet is asked what it offers, while a change waits for it to offer nothing, or everything again.
 const GATE: Duration = Duration::from_millis(250);
+/// So many looks in a row, each a second after the one before, find that a change still waits for the same kind of thing.
+/// Then they become rarer: a driver may hang, and an operator be away, for days.
+const LOOKS_SOON: u32 = 10;
 /// Of a burst of changes of the checkpoint, the agent does not wait for the end longer than this many times `settle`.
 const LONGEST_BURST: u32 = 5;
 
@@ -78,6 +83,8 @@ struct Agent {
     changes: Changes,
     turns: Turns,
     cards: Cards,
+    /// What kubelet offered at the last look; `None` where it gave no answer.
+    offered: Option<BTreeSet<Device>>,
     remembered: Remembered,
     health: Arc<Health>,
     /// What was logged as not to be seen, so that it is logged once.
@@ -86,6 +93,8 @@ struct Agent {
     failures: u32,
     /// Writes in a row that met one of the operator's.
     outdated: u32,
+    /// Looks in a row after which a change still waited.
+    waited: u32,
 }
 
 /// What makes the agent look again.
@@ -95,7 +104,7 @@ enum Until {
     Now,
     /// Whatever comes first: kubelet's checkpoint or the `GpuNode` changes, or so much time passes.
     Something(Duration),
-    /// The same, or kubelet offers something else than this.
+    /// The same, or kubelet offers something else than at the last look.
     Gate,
 }
 
@@ -111,11 +120,13 @@ impl Agent {
             changes: Changes::watch(&settings.eyes.checkpoint)?,
             turns: Turns::default(),
             cards: Cards::default(),
+            offered: None,
             remembered: Remembered::default(),
             health,
             said: Vec::new(),
             failures: 0,
             outdated: 0,
+            waited: 0,
             settings,
         })
     }
@@ -133,6 +144,12 @@ impl Agent {
         if let Err(error) = self.changes.ensure() {
             tracing::debug!(error = chain(&error), "changes of the checkpoint are not told");
         }
+        if let Err(error) = self.object.settle().await {
+            let text = chain(&error);
+            tracing::warn!(error = text, "the GpuNode cannot be read");
+            self.health.incomplete(vec![text]);
+            return Until::Something(SOON);
+        }
         if self.object.latest().is_none() {
             let why = "there is no GpuNode for this node yet: the operator makes it";
             self.health.incomplete(vec![why.to_owned()]);
@@ -142,6 +159,7 @@ impl Agent {
         let Settings { eyes, .. } = &self.settings;
         let seen = eyes.look(&mut self.turns, &mut self.cards).await;
         self.say(&seen);
+        self.offered.clone_from(&seen.offered);
         if self.cards.is_empty() && seen.blind.driver.is_some() {
             // An account of no GPU would say that there is none.
             self.health.incomplete(seen.blind.words());
@@ -158,17 +176,21 @@ impl Agent {
 
     /// GPUs that an agent of this boot knew are known, though they may not answer any more.
     fn remember_cards(&mut self) {
-        let observed = self.object.latest().and_then(|node| node.status.as_ref()?.observed.as_ref());
-        let Some(observed) =
-            observed.filter(|observed| observed.boot_id.as_ref() == Some(&self.settings.boot.0))
-        else {
-            return;
-        };
-        for gpu in &observed.gpus {
-            let (Some(uuid), Ok(index)) = (&gpu.uuid, u8::try_from(gpu.index)) else { continue };
-            let card = || Card { index, model: gpu.model.clone(), unhealthy: gpu.unhealthy.clone() };
-            self.cards.entry(agent::GpuUuid(uuid.clone())).or_insert_with(card);
+        for (uuid, card) in self.cards_told() {
+            self.cards.entry(uuid).or_insert(card);
         }
+    }
+
+    /// The GPUs of what was told last, if that was in this boot.
+    fn cards_told(&self) -> Cards {
+        let observed = self.object.latest().and_then(|node| node.status.as_ref()?.observed.as_ref());
+        let observed = observed.filter(|observed| observed.boot_id.as_ref() == Some(&self.settings.boot.0));
+        let card = |gpu: &ObservedGpu| {
+            let (uuid, index) = (gpu.uuid.clone()?, u8::try_from(gpu.index).ok()?);
+            let card = Card { index, model: gpu.model.clone(), unhealthy: gpu.unhealthy.clone() };
+            Some((agent::GpuUuid(uuid), card))
+        };
+        observed.into_iter().flat_map(|observed| &observed.gpus).filter_map(card).collect()
     }
 
     fn observation(&self, seen: &NodeReading) -> Option<Observation> {
@@ -203,6 +225,7 @@ impl Agent {
         let opens = changes && observation.look.gate.is != Gate::Open;
         let step = agent::next(&observation, &self.remembered);
         tracing::debug!(?step, "the next step");
+        self.waited = if matches!(step, Step::Wait(_)) { self.waited.saturating_add(1) } else { 0 };
         match step {
             Step::Look => Until::Now,
             Step::Rest => {
@@ -215,13 +238,13 @@ impl Agent {
                 match what {
                     WaitsFor::Gate => Until::Gate,
                     WaitsFor::Permit { .. } | WaitsFor::Free { .. } | WaitsFor::Driver { .. } => {
-                        Until::Something(SOON)
+                        Until::Something(pause(self.waited))
                     }
                 }
             }
             Step::Write { what, account, if_version } => {
                 tracing::info!(report = account.report.0, ?what, "writing the GpuNode");
-                self.write(*account, &if_version, driver, changes).await
+                self.write(*account, what, &if_version, driver, changes).await
             }
             Step::Drive { act, slice } => self.drive(act, slice).await,
         }
@@ -230,6 +253,7 @@ impl Agent {
     async fn write(
         &mut self,
         account: Account,
+        what: Writes,
         if_version: &agent::ObjectVersion,
         driver: Option<String>,
         changes: bool,
@@ -237,7 +261,12 @@ impl Agent {
         let now = clock::now();
         let identity =
             Identity { version: env!("CARGO_PKG_VERSION").to_owned(), driver, mode: self.settings.mode };
-        let observed = match api::node_agent::observed(&account, &self.cards, now) {
+        let cards = match what {
+            // What was told stays as it was told, of a GPU that is there no more as well.
+            Writes::Claim | Writes::Restoring => self.cards_told(),
+            Writes::Report | Writes::Outcome => self.cards.clone(),
+        };
+        let observed = match api::node_agent::observed(&account, &cards, now) {
             Ok(observed) => observed,
             Err(error) => {
                 tracing::error!(%error, "what is seen does not fit into a GpuNode");
@@ -318,10 +347,10 @@ impl Agent {
     }
 
     async fn wait(&mut self, until: Until) {
-        let (longest, gate) = match until {
+        let (longest, at_gate) = match until {
             Until::Now => return,
-            Until::Something(longest) => (longest, None),
-            Until::Gate => (self.settings.every, Some(self.settings.eyes.devices().await)),
+            Until::Something(longest) => (longest, false),
+            Until::Gate => (self.settings.every, true),
         };
         let begun = Instant::now();
         let latest = begun + longest;
@@ -345,9 +374,9 @@ impl Agent {
                         return;
                     }
                 }
-                _ = ask.tick(), if gate.is_some() => {
-                    let now = self.settings.eyes.devices().await;
-                    if gate.as_ref().is_some_and(|before| *before != now) {
+                _ = ask.tick(), if at_gate => {
+                    // Compared with what the step was decided by: what changed since, while the driver was asked, is news.
+                    if self.settings.eyes.offered().await != self.offered {
                         return;
                     }
                 }
@@ -361,7 +390,7 @@ impl Agent {
             Some(Ok(Event::Apply(node))) => self.object.offer(node),
             Some(Ok(Event::InitApply(node))) => {
                 self.listed = true;
-                self.object.offer(node)
+                self.object.offer_listed(node)
             }
             Some(Ok(Event::Init)) => {
                 self.listed = false;
@@ -390,7 +419,15 @@ const fn after_outdated(in_a_row: u32, changes: bool) -> Until {
     if changes && in_a_row == 1 { Until::Now } else { Until::Something(SOON) }
 }
 
-/// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
+/// How soon to look again at what a change has been found to wait for so many times in a row. Kubelet's list is a part of
+/// each look, and what can be told is told meanwhile: by the `GpuNode`, and by kubelet's checkpoint.
+fn pause(in_a_row: u32) -> Duration {
+    let doublings = in_a_row.saturating_sub(LOOKS_SOON).min(5);
+    SOON.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+}
+
+/// What was told last. Of what no agent can have written, the number counts, since numbers never go back, and how far a
+/// change is, if that can be read: what is claimed must not be forgotten.
 fn account(node: &GpuNode) -> Option<Account> {
     let status = node.status.as_ref()?;
     match api::node_agent::account(status) {
@@ -404,100 +441,11 @@ fn account(node: &GpuNode) -> Option<Account> {
                 boot: BootId(told.boot_id.clone()),
                 gate: None,
                 known: Known::default(),
-                change: None,
+                change: api::node_agent::stage_told(told),
             })
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use axum::Router;
-    use axum::http::StatusCode;
-    use axum::routing::{get, patch};
-    use serde_json::json;
-
-    use super::*;
-    use crate::driver::{Driver, Library};
-    use crate::kubelet::Kubelet;
-    use crate::look::Eyes;
-
-    #[test]
-    fn a_write_that_met_the_operators_is_tried_again_at_once_while_pods_wait_and_only_once() {
-        assert_eq!(after_outdated(1, true), Until::Now);
-        assert_eq!(after_outdated(2, true), Until::Something(SOON));
-        assert_eq!(after_outdated(1, false), Until::Something(SOON));
-    }
-
-    /// An API server at which the operator was faster, but for the write with this number.
-    fn contested(free: usize) -> Client {
-        const OBJECT: &str = "/apis/slicewright.io/v1alpha1/gpunodes/gpu-7";
-        let node = json!({
-            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode",
-            "metadata": {"name": "gpu-7", "uid": "object-1", "resourceVersion": "8"},
-            "spec": {"policy": "research"},
-        });
-        let refused = json!({
-            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict",
-            "message": "the object has been modified; please apply your changes to the latest version",
-        });
-        let (node, refused, writes) = (node.to_string(), refused.to_string(), AtomicUsize::new(0));
-        let read = node.clone();
-        let writes = Arc::new(writes);
-        let write = async move || {
-            let is_free = writes.fetch_add(1, Ordering::Relaxed) == free;
-            if is_free { (StatusCode::OK, node.clone()) } else { (StatusCode::CONFLICT, refused.clone()) }
-        };
-        let router = Router::new()
-            .route(OBJECT, get(async move || read.clone()))
-            .route(&format!("{OBJECT}/status"), patch(write));
-        Client::new(router, "default")
-    }
-
-    fn agent(client: Client, folder: &std::path::Path) -> Agent {
-        let (soon, long) = (Duration::from_secs(5), Duration::from_secs(60));
-        let settings = Settings {
-            node: "gpu-7".to_owned(),
-            pod: PodUid("agent-1".to_owned()),
-            boot: BootId("boot-1".to_owned()),
-            mode: AgentMode::Change,
-            eyes: Eyes {
-                kubelet: Kubelet { socket: folder.join("kubelet.sock"), patience: soon },
-                checkpoint: folder.join("kubelet_internal_checkpoint"),
-                driver: Driver::new(Library::Below(folder.to_owned()), soon),
-            },
-            settle: soon,
-            every: long,
-            call_timeout: soon,
-            health_address: None,
-            stuck_after: long,
-        };
-        Agent::new(client, settings, Arc::new(Health::new(long))).expect("the folder is there")
-    }
-
-    /// Two in a row meet the operator's; the third is done, so that the next one is the first again.
-    #[tokio::test]
-    async fn the_agent_leaves_kubelet_alone_after_the_second_write_in_a_row_that_met_the_operators() {
-        let folder = tempfile::tempdir().expect("there is room");
-        let mut agent = agent(contested(2), folder.path());
-        let account = Account {
-            report: ReportNumber(7),
-            agent: PodUid("agent-1".to_owned()),
-            boot: BootId("boot-1".to_owned()),
-            gate: None,
-            known: Known::default(),
-            change: None,
-        };
-        let version = agent::ObjectVersion("7".to_owned());
-        let mut next = Vec::new();
-        for _ in 0..5 {
-            next.push(agent.write(account.clone(), &version, None, true).await);
-        }
-        let later = Until::Something(SOON);
-        assert_eq!(next, [Until::Now, later, Until::Now, Until::Now, later]);
-        // Nobody waits for a report.
-        assert_eq!(agent.write(account, &version, None, false).await, later);
-    }
-}
+mod tests;

@@ -370,6 +370,19 @@ impl OneNode<'_> {
         })
     }
 
+    /// The GPU about which the driver does not answer, if there is one and MIG
+    /// manager changes the node: it is told of all GPUs at once, and what this
+    /// one is cut into, nobody knows. An agent is told of the others alone.
+    fn silent(&self) -> Option<String> {
+        let gpus = self.found.gpus.iter().filter(|_| self.facts.agent.is_none());
+        let mut silent =
+            gpus.filter_map(|(index, gpu)| Some((index, gpu.seen.as_ref()?.driver_error.as_ref()?)));
+        let (index, why) = silent.next()?;
+        Some(format!(
+            "the driver does not answer about GPU {index} ({why}), so what it is cut into is not known, and MIG manager would have to be told"
+        ))
+    }
+
     /// The node's hold, unless what its GPUs have is in doubt.
     fn established(
         &self,
@@ -379,6 +392,7 @@ impl OneNode<'_> {
     ) -> Option<Hold> {
         let Self { name, found, facts, .. } = self;
         let mut doubt = found.doubt.clone().or_else(|| self.agent.filter(|a| a.alive)?.doubt());
+        doubt = doubt.or_else(|| self.silent());
         if hold.is_none() && facts.agent.as_ref().is_some_and(|agent| !agent.alive) {
             // No problem of the cluster's objects: `AgentAway` says it.
             hold = Some(Hold::NotEstablished {
@@ -413,7 +427,9 @@ impl OneNode<'_> {
 /// The GPUs of a node as they are.
 fn gpus_as_found(found: &Established<'_>, mut slices: BTreeMap<GpuIndex, Slices>) -> BTreeMap<GpuIndex, Gpu> {
     let gpu = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
-        let unhealthy = gpu.seen.as_ref().and_then(|seen| seen.unhealthy.clone());
+        // Whether or not the agent that saw it still lives.
+        let seen = gpu.seen.as_ref();
+        let unhealthy = seen.and_then(|seen| seen.driver_error.clone().or_else(|| seen.unhealthy.clone()));
         let gpu = Gpu {
             model: gpu.model.id.clone(),
             geometry: Arc::clone(&gpu.model.geometry),

@@ -67,18 +67,23 @@ impl Container {
     }
 }
 
+/// A message for each device: kubelet tells the NUMA node of each.
 fn messages(devices: &BTreeMap<String, BTreeSet<String>>) -> Vec<ContainerDevices> {
-    let message = |(resource, ids): (&String, &BTreeSet<String>)| ContainerDevices {
+    let message = |resource: &String, id: &String| ContainerDevices {
         resource_name: resource.clone(),
-        device_ids: ids.iter().cloned().collect(),
+        device_ids: vec![id.clone()],
     };
-    devices.iter().map(message).collect()
+    devices.iter().flat_map(|(resource, ids)| ids.iter().map(|id| message(resource, id))).collect()
 }
 
 impl Books {
-    /// What `GetAllocatableResources` answers.
-    pub(crate) fn allocatable(&self) -> Vec<ContainerDevices> {
-        messages(&self.healthy)
+    /// What `GetAllocatableResources` answers the n-th time. Kubelet keeps its
+    /// devices in maps, so that the order is another one each time.
+    pub(crate) fn allocatable(&self, time: usize) -> Vec<ContainerDevices> {
+        let mut devices = messages(&self.healthy);
+        let first = time.checked_rem(devices.len()).unwrap_or(0);
+        devices.rotate_left(first);
+        devices
     }
 
     /// What `List` answers.

@@ -191,13 +191,13 @@ impl Service<Request<Body>> for Lister {
 fn answer<T>(
     state: &Mutex<State>,
     count: impl FnOnce(&mut Calls) -> &mut usize,
-    read: impl FnOnce(&Books) -> T,
+    read: impl FnOnce(&Books, Calls) -> T,
 ) -> Result<tonic::Response<T>, tonic::Status> {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     *count(&mut state.calls) += 1;
     match &state.refusal {
         Some(why) => Err(tonic::Status::resource_exhausted(why.clone())),
-        None => Ok(tonic::Response::new(read(&state.books))),
+        None => Ok(tonic::Response::new(read(&state.books, state.calls))),
     }
 }
 
@@ -209,7 +209,7 @@ impl UnaryService<Question> for List {
 
     fn call(&mut self, _: tonic::Request<Question>) -> Self::Future {
         let answer =
-            answer(&self.0, |calls| &mut calls.list, |books| ListAnswer { pod_resources: books.listed() });
+            answer(&self.0, |calls| &mut calls.list, |books, _| ListAnswer { pod_resources: books.listed() });
         Box::pin(std::future::ready(answer))
     }
 }
@@ -224,7 +224,10 @@ impl UnaryService<Question> for Allocatable {
         let answer = answer(
             &self.0,
             |calls| &mut calls.allocatable,
-            |books| AllocatableAnswer { devices: books.allocatable(), cpu_ids: vec![0, 1] },
+            |books, calls| AllocatableAnswer {
+                devices: books.allocatable(calls.allocatable),
+                cpu_ids: vec![0, 1],
+            },
         );
         Box::pin(std::future::ready(answer))
     }

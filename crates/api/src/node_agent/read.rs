@@ -70,6 +70,13 @@ pub fn account(status: &GpuNodeStatus) -> Result<Option<Account>, Malformed> {
     }))
 }
 
+/// How far the agent's last change is, whatever else of its status cannot be
+/// read; `None` where there was none, or where this cannot be read either.
+#[must_use]
+pub fn stage_told(agent: &AgentStatus) -> Option<ChangeState> {
+    change_state(agent.change.as_ref()?).ok()
+}
+
 fn number(field: &'static str, number: i64) -> Result<ReportNumber, Malformed> {
     let valid = u64::try_from(number).map_err(|_| malformed(field, number, "0 or more is allowed"))?;
     Ok(ReportNumber(valid))

@@ -122,6 +122,22 @@ impl ApiServer {
         self.changed.send_replace(version);
     }
 
+    /// An older copy of the data is restored: the object is as it was, with the version that it had.
+    pub(crate) fn goes_back_to(&self, node: Value) {
+        let version = {
+            let mut store = self.store();
+            store.version = node["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+            store.node = node;
+            store.version
+        };
+        self.changed.send_replace(version);
+    }
+
+    /// The object as it is.
+    pub(crate) fn copy(&self) -> Value {
+        self.store().node.clone()
+    }
+
     pub(crate) fn fail(&self, how: Failure) {
         self.store().fail = Some(how);
     }
@@ -182,15 +198,24 @@ async fn objects(State(server): State<ApiServer>, RawQuery(asked): RawQuery) -> 
         return list.to_string().into_response();
     }
     let from: u64 = query["resourceVersion"].parse().unwrap();
-    let events =
-        futures::stream::unfold((server.changes(), server, from), async |(mut changed, server, sent)| {
-            changed.wait_for(|version| *version > sent).await.ok()?;
+    let events = futures::stream::unfold(
+        (server.changes(), server, from),
+        async |(mut changed, server, sent)| {
+            changed.wait_for(|version| *version != sent).await.ok()?;
             let (event, sent) = {
                 let store = server.store();
-                (json!({"type": "MODIFIED", "object": store.node}), store.version)
+                let expired = json!({
+                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired",
+                    "message": "too old resource version",
+                });
+                match store.version < sent {
+                    true => (json!({"type": "ERROR", "object": expired}), store.version),
+                    false => (json!({"type": "MODIFIED", "object": store.node}), store.version),
+                }
             };
             Some((Ok::<_, std::io::Error>(format!("{event}\n")), (changed, server, sent)))
-        });
+        },
+    );
     Body::from_stream(events).into_response()
 }
 

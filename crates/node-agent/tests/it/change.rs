@@ -18,14 +18,14 @@ fn places(texts: &[(&str, u8)]) -> BTreeSet<Place> {
 }
 
 /// GPU 0: one of its two halves becomes two smaller slices. The other half is the lab's.
-fn wish(scene: &Scene) -> Wish {
+pub(crate) fn wish(scene: &Scene) -> Wish {
     let gpu = GpuUuid(scene.id("0").to_owned());
     let before = places(&[("3g.40gb", 0), ("3g.40gb", 4)]);
     let after = places(&[("3g.40gb", 0), ("2g.20gb", 4), ("1g.10gb", 6)]);
     Wish { id: ChangeId("change-1".to_owned()), permit: None, gpus: vec![GpuChange { gpu, before, after }] }
 }
 
-fn write(scene: &Scene, wish: &Wish) {
+pub(crate) fn write(scene: &Scene, wish: &Wish) {
     let change = serde_json::to_value(api::node_agent::change(wish)).unwrap();
     scene.api.change(|node| node["spec"]["change"] = change);
 }

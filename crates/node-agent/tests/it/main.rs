@@ -5,6 +5,7 @@
 mod api_server;
 mod change;
 mod command_line;
+mod gate;
 mod node;
 mod report;
 mod scene;

@@ -140,6 +140,20 @@ async fn an_agent_that_comes_later_takes_the_observation_over_and_leaves_the_lab
     );
 }
 
+/// An older copy of etcd was restored. What is of the future of that copy has versions that are assigned once more.
+#[tokio::test]
+async fn what_an_agent_told_is_told_again_when_the_apis_data_went_back_in_time() {
+    let mut scene = Scene::new().await;
+    scene.agent();
+    scene.until_told(&IDLE).await;
+    let before = scene.api.copy();
+    scene.gives("research", "lab", "2:7g.80gb@0");
+    let taken = [IDLE[0], IDLE[1], "2: 7g.80gb@0 InUse lab/main uid-of-lab/main", IDLE[3]];
+    scene.until_told(&taken).await;
+    scene.api.goes_back_to(before);
+    scene.until_told(&taken).await;
+}
+
 #[tokio::test]
 async fn what_somebody_else_wrote_into_its_fields_is_written_over() {
     let mut scene = Scene::new().await;

@@ -195,6 +195,16 @@ impl Scene {
         assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "it does not look\n{}", self.log());
     }
 
+    /// Waits until kubelet was asked what it offers so often.
+    pub(crate) async fn until_asked_what_it_offers(&self, times: usize) {
+        let wait = async {
+            while self.kubelet.calls().allocatable < times {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "it does not ask\n{}", self.log());
+    }
+
     /// What the agent's process has mapped.
     pub(crate) fn maps(&self) -> String {
         let pid = self.agent.as_ref().unwrap().id().unwrap();

@@ -280,6 +280,33 @@ fn a_gpu_about_which_the_driver_does_not_answer_is_left_alone() {
     assert_eq!(held, Some(Hold::Unhealthy { what: "GPU is lost".to_owned() }));
 }
 
+/// MIG manager is told of all GPUs of a node at once: of this one it would be told that MIG is off.
+#[test]
+fn a_node_with_a_gpu_about_which_the_driver_does_not_answer_is_not_changed_by_mig_manager() {
+    let mut silent = report(&json!([slice("1g.10gb", 0, &[])]));
+    silent["status"]["agent"]["mode"] = "Report".into();
+    silent["status"]["observed"]["gpus"][1] = json!({
+        "index": 1, "model": "A100-80GB", "uuid": "GPU-1", "migEnabled": false, "driverError": "GPU is lost",
+    });
+    let why = "the driver does not answer about GPU 1 (GPU is lost), so what it is cut into is not known, and MIG manager would have to be told";
+    for agent in [Some(agent_pod()), None] {
+        let mut objects = vec![node("n1"), silent.clone()];
+        objects.extend(agent);
+        let seen = see(&objects);
+        let n1 = node_of(&seen, "n1");
+        assert_eq!(actuator(&seen), Actuator::Operands);
+        assert_eq!(n1.hold, Some(Hold::NotEstablished { why: why.to_owned() }));
+        let lost = n1.gpus.values().nth(1).and_then(|gpu| gpu.hold.clone());
+        assert_eq!(lost, Some(Hold::Unhealthy { what: "GPU is lost".to_owned() }));
+    }
+    // The agent changes the others.
+    silent["status"]["agent"]["mode"] = "Change".into();
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let seen = see(&[handed, silent, agent_pod()]);
+    assert_eq!((actuator(&seen), &node_of(&seen, "n1").hold), (Actuator::Agent, &None));
+}
+
 #[test]
 fn after_a_reboot_what_the_agent_saw_says_nothing() {
     let mut n1 = node("n1");
