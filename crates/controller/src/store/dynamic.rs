@@ -13,6 +13,8 @@ use super::{Foreign, Source, Store, bounds, trim};
 /// What is read of one object of a kind that others write often.
 #[derive(PartialEq)]
 enum Read {
+    /// It is not kept.
+    Nothing,
     ClusterQueue(Box<ClusterQueue>),
     LocalQueue(Box<LocalQueue>),
     Workload(Box<Workload>),
@@ -55,7 +57,7 @@ impl Store {
     }
 
     /// What is read of an object, whatever its version is; `None` for kinds of which every message is news.
-    fn what_is_read(&self, source: &Source, key: &Key) -> Option<Option<Read>> {
+    fn what_is_read(&self, source: &Source, key: &Key) -> Option<Read> {
         let objects = &self.objects;
         let read = match source {
             Source::Foreign(Foreign::ClusterQueue) => objects.cluster_queues.get(&key.1).map(|queue| {
@@ -88,7 +90,7 @@ impl Store {
             }
             _ => return None,
         };
-        Some(read)
+        Some(read.unwrap_or(Read::Nothing))
     }
 
     /// What it costs to keep where a pod or a workbench may go.

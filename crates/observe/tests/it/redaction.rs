@@ -400,7 +400,8 @@ fn how_the_pods_of_a_workload_will_keep_apart_is_recorded_without_what_they_sele
         assert!(!text.contains(secret), "{secret} is left: {text}");
     }
     for of in [&world, &read(&text).objects] {
-        let apart: Vec<usize> = planned(of).0.requests.iter().map(|request| request.keeps_apart.len()).collect();
+        let apart: Vec<usize> =
+            planned(of).0.requests.iter().map(|request| request.keeps_apart.len()).collect();
         assert_eq!(apart, [1, 1]);
     }
 }

@@ -1,6 +1,5 @@
 //! Workloads whose pods keep apart from each other, by an anti-affinity of their own: all of them have to get their
 //! slices before the first may start, and no two on one node. The fleet is that of the queues: two nodes with eight GPUs.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
 

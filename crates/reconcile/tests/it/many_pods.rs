@@ -1,6 +1,5 @@
 //! Workloads of very many pods. So many are planned for as the fleet could have slices for, and nobody is let go for a
 //! part of its pods. The fleet is that of the queues: two nodes with eight GPUs, so at most 112 slices.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use reconcile::CheckState;
 use serde_json::json;

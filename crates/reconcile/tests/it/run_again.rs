@@ -1,6 +1,5 @@
 //! Workloads that Kueue takes back and starts again: what has become of their first pods says nothing of the pods that
 //! are still to come. The fleet is that of the queues: two nodes with eight GPUs.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use api::foreign::Workload;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use planner::inventory::Hold;
+use planner::report::{Outcome, Why};
 use reconcile::{CheckAnswer, CheckState, Round};
 use serde_json::{Value, json};
 
@@ -175,7 +177,7 @@ fn who_cannot_be_served_gives_its_quota_to_one_who_can_after_a_while() {
 fn nobody_is_sent_back_where_it_helps_nobody() {
     type Edit = fn(&mut Cluster);
 
-    let cases: [(&str, Edit); 9] = [
+    let cases: [(&str, Edit); 13] = [
         ("nobody waits", |_| {}),
         ("who waits cannot be served either", |c| waits(c, "other", MEDIUM, 18, 0)),
         ("who waits asks for what it does not hold", |c| waits(c, "other", SMALL, 1, 0)),
@@ -188,6 +190,30 @@ fn nobody_is_sent_back_where_it_helps_nobody() {
             waits(c, "other", MEDIUM, 2, 0);
             the_workload(c, "other").status.requeue_state =
                 serde_json::from_value(json!({"requeueAt": "2026-11-22T00:00:00Z"})).unwrap();
+        }),
+        ("who waits is being deleted", |c| {
+            waits(c, "other", MEDIUM, 2, 0);
+            let at = serde_json::from_value(json!("2026-11-21T08:59:00Z")).unwrap();
+            the_workload(c, "other").metadata.deletion_timestamp = at;
+        }),
+        ("who waits is in a local queue that is held", |c| {
+            waits(c, "other", MEDIUM, 2, 0);
+            let held = json!({"clusterQueue": "research", "stopPolicy": "Hold"});
+            add(c, "LocalQueue", json!({"metadata": {"namespace": "team", "name": "held"}, "spec": held}));
+            the_workload(c, "other").spec.queue_name = "held".to_owned();
+        }),
+        ("who waits selects other nodes than those of the flavor", |c| {
+            waits(c, "other", MEDIUM, 2, 0);
+            let selects = [("pool".to_owned(), "another".to_owned())];
+            let spec = &mut the_workload(c, "other").spec.pod_sets[0].template.spec;
+            spec.change(|spec| spec.node_selector = Some(selects.into()));
+        }),
+        ("the queue is not active", |c| {
+            waits(c, "other", MEDIUM, 2, 0);
+            let queue = c.objects.cluster_queues.get_mut("research").unwrap();
+            let inactive = json!([{"type": "Active", "status": "False", "reason": "FlavorNotFound", "message": "",
+                "lastTransitionTime": "2026-11-21T08:00:00Z"}]);
+            queue.status.conditions = serde_json::from_value(inactive).unwrap();
         }),
         ("the queue is stopped", |c| {
             waits(c, "other", MEDIUM, 2, 0);
@@ -331,6 +357,55 @@ fn no_more_are_sent_back_than_one_needs() {
     waits(&mut cluster, "three", MEDIUM, 3, 0);
     let names: Vec<String> = within(&mut cluster, HOLD).into_iter().map(|of| of.workload.1).collect();
     assert_eq!(names, ["b", "c"], "two of them are enough, and d comes before them");
+}
+
+/// The youngest is asked first, and then it turns out that the other one alone is enough.
+#[test]
+fn whose_quota_is_not_needed_after_all_keeps_it() {
+    let mut cluster = crowded(6);
+    for (name, count, created) in
+        [("little", 2, "2026-11-21T08:02:00Z"), ("large", 4, "2026-11-21T08:01:00Z")]
+    {
+        holds(&mut cluster, name, count, 0);
+        let workload = the_workload(&mut cluster, name);
+        workload.metadata.creation_timestamp = serde_json::from_value(json!(created)).unwrap();
+        // They ask for nodes that are full.
+        let host = ("kubernetes.io/hostname".to_owned(), "n1.cluster".to_owned());
+        let spec = &mut workload.spec.pod_sets[0].template.spec;
+        spec.change(|spec| spec.node_selector = Some([host].into()));
+    }
+    waits(&mut cluster, "four", MEDIUM, 4, 0);
+    let names: Vec<String> = within(&mut cluster, HOLD).into_iter().map(|of| of.workload.1).collect();
+    assert_eq!(names, ["large"]);
+}
+
+/// What a queue of a cohort has left, others may have borrowed.
+#[test]
+fn in_a_cohort_quota_that_seems_to_be_left_is_not_counted_on() {
+    let mut cluster = stuck();
+    queue(&mut cluster, 24, json!({"cohortName": "all"}));
+    let queue = cluster.objects.cluster_queues.get_mut("research").unwrap();
+    queue.status.flavors_reservation[0].resources[0].total.0 = "20".to_owned();
+    let names: Vec<String> = within(&mut cluster, HOLD * 2).into_iter().map(|of| of.workload.1).collect();
+    assert_eq!(names, ["large"]);
+}
+
+/// A node that has just been changed rests, and is changed again after that.
+#[test]
+fn who_waits_for_what_passes_by_itself_is_not_taken_for_one_who_cannot_be_served() {
+    let cluster = stuck();
+    let unserved = |hold: Hold| {
+        let why = Why::Held { nodes: vec![("n2".into(), hold)] };
+        let round = cluster.round_that_thinks(|planned| {
+            for request in &mut planned.report.requests {
+                request.outcome = Outcome::Unserved { why: why.clone(), help: Vec::new() };
+            }
+        });
+        !round.unserved_quota.since.is_empty()
+    };
+    assert!(!unserved(Hold::CoolingDown { until: cluster.now + HOLD }));
+    assert!(!unserved(Hold::Changing));
+    assert!(unserved(Hold::Cordoned { by: "somebody else".to_owned() }), "that may last");
 }
 
 /// It waits outside of the queue, then for quota, then for all of its time again; and longer each time.
