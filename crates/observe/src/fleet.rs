@@ -205,8 +205,15 @@ fn single_advice(objects: &Objects) -> String {
 #[must_use]
 pub fn strategy_is_not_mixed(objects: &Objects) -> String {
     let policy = objects.cluster_policies.keys().next().map_or("gpu-cluster-policy", String::as_str);
+    // For all nodes it would end the device plugin of those that share through MPS.
+    let by_node = match layouts::is_open(objects) {
+        true => {
+            "; or, for the nodes of this policy alone, write `sharing: {type: None}` into it, which brings the strategy"
+        }
+        false => "",
+    };
     format!(
-        "the MIG strategy is not `mixed`, so demand by profile cannot be served; set it with: kubectl patch clusterpolicies.nvidia.com {policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"mixed\"}}}}}}', or write a Static layout with one profile for all GPUs"
+        "the MIG strategy is not `mixed`, so demand by profile cannot be served; set it with: kubectl patch clusterpolicies.nvidia.com {policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"mixed\"}}}}}}', or write a Static layout with one profile for all GPUs{by_node}"
     )
 }
 

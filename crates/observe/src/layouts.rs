@@ -155,7 +155,7 @@ pub(crate) fn strategy(
 }
 
 /// Whether `ClusterPolicy` leaves the strategy to each node's configuration.
-fn is_open(objects: &Objects) -> bool {
+pub(crate) fn is_open(objects: &Objects) -> bool {
     objects.cluster_policies.values().next().is_some_and(|policy| policy.spec.mig.strategy.is_empty())
 }
 

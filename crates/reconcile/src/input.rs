@@ -62,11 +62,19 @@ pub struct Obstacles {
     pub plugin_map: Option<RefusedWrite>,
     /// The API server refuses to have `ClusterPolicy` point the device plugin to that map.
     pub plugin_pointer: Option<RefusedWrite>,
+    /// We have pointed `ClusterPolicy` there lately, and somebody has pointed it elsewhere since: until when it is left so.
+    pub pointer_rests_until: Option<Timestamp>,
 }
 
 impl Obstacles {
     /// There are none.
-    pub const NONE: Self = Self { settles_until: None, map: None, plugin_map: None, plugin_pointer: None };
+    pub const NONE: Self = Self {
+        settles_until: None,
+        map: None,
+        plugin_map: None,
+        plugin_pointer: None,
+        pointer_rests_until: None,
+    };
 
     /// Until when nothing is done to nodes, if that is still to come.
     #[must_use]

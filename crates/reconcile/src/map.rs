@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Model;
 use observe::facts::{self, map_text, our_map};
 use planner::names::NodeName;
@@ -26,6 +27,17 @@ pub struct MapWrite {
     /// Its resource version, which the write carries; none when it has to be
     /// created.
     pub if_version: Option<String>,
+    /// The map is ours, so that a text that somebody else wrote there gives way.
+    pub is_ours: bool,
+}
+
+/// The label by which a map of ours is known, with its value. It is written with the first text.
+const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "slicewright");
+
+/// Whether a map that is there was made by us. One that only has the name of ours is somebody else's.
+pub(crate) fn is_ours(map: Option<&ConfigMap>) -> bool {
+    let labels = map.and_then(|map| map.metadata.labels.as_ref());
+    labels.and_then(|labels| labels.get(MADE_BY.0)).is_some_and(|value| value == MADE_BY.1)
 }
 
 /// What a round makes of our map.
@@ -86,6 +98,7 @@ pub(crate) fn map(
         text,
         entries: map.entries.len(),
         if_version: config_map.and_then(|m| m.metadata.resource_version.clone()),
+        is_ours: is_ours(config_map),
     });
     MapRound { write, problem }
 }

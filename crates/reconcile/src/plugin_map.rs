@@ -10,6 +10,7 @@ use rollout::{Action, Advance, PluginConfig, Progress};
 
 use crate::input::{Input, MapRef};
 use crate::keys_in_use::KeysInUse;
+use crate::map::is_ours;
 use crate::planned_round::PlannedRound;
 use crate::plugin_pointer::{Repoint, who_shares};
 
@@ -24,6 +25,9 @@ pub struct PluginMapWrite {
     /// Its resource version, which the write carries; none when it has to be
     /// created.
     pub if_version: Option<String>,
+    /// The map is ours, so that a text that somebody else wrote under a key of
+    /// ours gives way.
+    pub is_ours: bool,
 }
 
 /// What a round makes of that map.
@@ -87,10 +91,10 @@ pub(crate) fn plugin_map(
         return PluginMapRound { lost: lost(&old), ..PluginMapRound::default() };
     }
     let named = observe::shared::named_keys(objects);
-    let is_ours = |key: &str| key.starts_with(ENTRY_PREFIX);
+    let is_reserved = |key: &str| key.starts_with(ENTRY_PREFIX);
     let mut data: Data = old
         .iter()
-        .filter(|(key, _)| is_ours(key) && named.contains(key.as_str()))
+        .filter(|(key, _)| is_reserved(key) && named.contains(key.as_str()))
         .map(|(key, text)| (key.clone(), text.clone()))
         .collect();
     data.extend(theirs);
@@ -104,9 +108,9 @@ pub(crate) fn plugin_map(
         return PluginMapRound { problem: Some(problem), ..PluginMapRound::default() };
     }
     let if_version = there.and_then(|map| map.metadata.resource_version.clone());
-    let lost = lost(&data);
+    let (lost, is_ours) = (lost(&data), is_ours(there));
     PluginMapRound {
-        write: Some(PluginMapWrite { map: ours, data, if_version }),
+        write: Some(PluginMapWrite { map: ours, data, if_version, is_ours }),
         lost,
         ..PluginMapRound::default()
     }

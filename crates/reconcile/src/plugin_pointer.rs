@@ -32,6 +32,8 @@ pub(crate) struct Elsewhere {
     by: By,
     /// The API server refuses the write to us.
     refused: Option<RefusedWrite>,
+    /// Somebody has undone ours: it is not done again before.
+    rests_until: Option<Timestamp>,
 }
 
 /// Who changes it.
@@ -56,7 +58,16 @@ pub(crate) fn elsewhere(input: &Input<'_>, planned: &PlannedRound) -> Option<Els
     let by = if input.settings.points_device_plugin { by(planned, input.now) } else { By::APerson };
     let version = policy.metadata.resource_version.clone().unwrap_or_default();
     let refused = input.obstacles.plugin_pointer.clone();
-    Some(Elsewhere { cluster_policy: name.clone(), version, named, ours: ours.name, by, refused })
+    let rests_until = input.obstacles.pointer_rests_until.filter(|until| *until > input.now);
+    Some(Elsewhere {
+        cluster_policy: name.clone(),
+        version,
+        named,
+        ours: ours.name,
+        by,
+        refused,
+        rests_until,
+    })
 }
 
 /// The policies in force that share GPUs of a node.
@@ -84,7 +95,7 @@ fn by(planned: &PlannedRound, now: Timestamp) -> By {
 impl Elsewhere {
     /// The write, if it is due now.
     pub(crate) fn due(&self, now: Timestamp) -> Option<Repoint> {
-        let is_due = matches!(self.by, By::Us { at: Some(at) } if at <= now);
+        let is_due = matches!(self.by, By::Us { at: Some(at) } if at <= now) && self.rests_until.is_none();
         is_due.then(|| Repoint {
             cluster_policy: self.cluster_policy.clone(),
             if_version: self.version.clone(),
@@ -94,7 +105,7 @@ impl Elsewhere {
 
     /// What people are told, before it is done.
     pub(crate) fn message(&self, now: Timestamp) -> String {
-        let Self { cluster_policy, version: _, named, ours, by, refused } = self;
+        let Self { cluster_policy, version: _, named, ours, by, refused, rests_until } = self;
         let uses = if named.is_empty() { "no map".to_owned() } else { format!("the map `{named}`") };
         let what = format!(
             "ClusterPolicy {cluster_policy} points the device plugin to {uses}, so no GPU can be shared; the map `{ours}` is there, with the administrators' keys"
@@ -108,6 +119,11 @@ impl Elsewhere {
         {
             return format!(
                 "{what}: the API server refuses to let the operator {write}: {words}; allow it there, and the operator does it at its next try, in a window, or run: {command}"
+            );
+        }
+        if let (By::Us { at: Some(_) }, Some(until)) = (by, rests_until) {
+            return format!(
+                "{what}: somebody has pointed it elsewhere since the operator pointed it there, and each time the {restarts} restart on every GPU node, so the operator leaves it so until {until}; let whoever manages ClusterPolicy, such as a GitOps tool, name the map `{ours}`, or run: {command}"
             );
         }
         match by {

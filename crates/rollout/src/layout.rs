@@ -118,6 +118,11 @@ pub enum LayoutRefused {
     /// Strategy `none` offers no slices at all.
     #[error("strategy `none` offers no slices; set ClusterPolicy spec.mig.strategy to `mixed`")]
     NoStrategy,
+    /// The device plugin ends beside MIG while it shares GPUs through MPS.
+    #[error(
+        "its GPUs are shared through MPS, beside which the device plugin serves no GPU with MIG on; write `sharing: {{type: None}}` into its policy, which ends the sharing first"
+    )]
+    SharedByMps,
 }
 
 impl NodeLayout {

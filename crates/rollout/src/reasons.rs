@@ -69,8 +69,8 @@ reasons! {
         "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"migManager\":{\"config\":{\"name\":\"slicewright-mig-config\"}}}}'` (with Helm its name is `cluster-policy`).";
     RunInProgress: "MIG manager is applying a layout that the operator did not request, or it has paused operands and not resumed them.",
         "Wait. If it lasts longer than half an hour, delete MIG manager's pod on NODE.";
-    LayoutRefused: "The layout cannot be applied under the cluster's MIG strategy, or leaves a GPU without slices.",
-        "Change the policy's layout, or set `spec.mig.strategy: mixed` in `ClusterPolicy`.";
+    LayoutRefused: "The layout cannot be applied under the cluster's MIG strategy, leaves a GPU without slices, or cuts a node whose GPUs are shared through MPS.",
+        "Change the policy's layout, or set `spec.mig.strategy: mixed` in `ClusterPolicy`; where GPUs are shared through MPS, write `sharing: {type: None}` into the policy instead.";
     NotAsVerified: "The node offers other slices than those that were verified, although it did not reboot: a device is unhealthy, or the device plugin is restarting.",
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",

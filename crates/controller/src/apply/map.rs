@@ -23,24 +23,30 @@ pub fn changed_at(map: Option<&ConfigMap>) -> Option<Timestamp> {
     map?.metadata.annotations.as_ref()?.get(CHANGED_AT)?.parse().ok()
 }
 
+/// A map that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which.
+    pub map: MapRef,
+    /// The version that it must still have; none where there must still be none.
+    pub if_version: Option<String>,
+    /// We have made it. Then what we write there is ours, and who edited it
+    /// meanwhile owns it no longer. In a map of another hand, fields of others
+    /// are not taken over: that is a conflict, which is said.
+    pub is_ours: bool,
+}
+
 /// Writes our map, if it still has this version or, without one, if there
-/// still is none. Fields that somebody else put there are not taken over: a map
-/// of this name that is not ours is a conflict, which is said.
+/// still is none.
 ///
 /// # Errors
 /// When it was not, or may not have been, written.
-pub async fn write(
-    calls: &Calls,
-    map: &MapRef,
-    text: &str,
-    if_version: Option<&str>,
-    now: Timestamp,
-) -> Result<Subject, CallError> {
+pub async fn write(calls: &Calls, place: &Place, text: &str, now: Timestamp) -> Result<Subject, CallError> {
     let annotations = json!({
         CHANGED_AT: now.to_string(),
         "slicewright.io/about": "Written by Slicewright: do not edit. Your own entries belong into the map that the flag --administrators-map names.",
     });
-    apply(calls, map, &annotations, &json!({rollout::names::MAP_KEY: text}), if_version).await
+    apply(calls, place, &annotations, &json!({rollout::names::MAP_KEY: text})).await
 }
 
 /// Writes our map of the device plugin's configurations, in the same way.
@@ -49,28 +55,26 @@ pub async fn write(
 /// When it was not, or may not have been, written.
 pub async fn write_plugin_map(
     calls: &Calls,
-    map: &MapRef,
+    place: &Place,
     data: &BTreeMap<String, String>,
-    if_version: Option<&str>,
 ) -> Result<Subject, CallError> {
     let annotations = json!({
         "slicewright.io/about": "Written by Slicewright: keys that begin with slicewright- are its own, and nodes use them; do not edit or remove them. Other keys are yours.",
     });
-    apply(calls, map, &annotations, &json!(data), if_version).await
+    apply(calls, place, &annotations, &json!(data)).await
 }
 
 async fn apply(
     calls: &Calls,
-    map: &MapRef,
+    Place { map, if_version, is_ours }: &Place,
     annotations: &Value,
     data: &Value,
-    if_version: Option<&str>,
 ) -> Result<Subject, CallError> {
     let MapRef { namespace, name } = map;
     let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
     let title = format!("ConfigMap {namespace}/{name}");
     let version = match if_version {
-        Some(version) => Some(version.to_owned()),
+        Some(version) => Some(version.clone()),
         None => make(calls, &api, &title, map).await?.metadata.resource_version,
     };
     let body = json!({
@@ -82,7 +86,8 @@ async fn apply(
         },
         "data": data,
     });
-    let written: ConfigMap = calls.apply(&api, &title, &managers::MAP, Target::Object, name, &body).await?;
+    let manager = if *is_ours { &managers::OUR_MAP } else { &managers::MAP };
+    let written: ConfigMap = calls.apply(&api, &title, manager, Target::Object, name, &body).await?;
     Ok(Subject::Version {
         source: Source::Map(map.clone()),
         key: (namespace.clone(), name.clone()),

@@ -4,8 +4,10 @@ use super::Manager;
 
 /// `spec.unschedulable`, `slicewright.io/cordoned-by` and NVIDIA's labels of nodes.
 pub const NODE: Manager = Manager { name: rollout::names::FIELD_MANAGER, ours_alone: false };
-/// Our map.
+/// A map that has the name of ours, and may be somebody else's.
 pub const MAP: Manager = Manager { name: "slicewright-map", ours_alone: false };
+/// A map that we have made. What somebody else writes into what we wrote there is taken back.
+pub const OUR_MAP: Manager = Manager { ours_alone: true, ..MAP };
 /// The map reference of `ClusterPolicy`, where the flag allows it.
 pub const CLUSTER_POLICY: Manager = Manager { name: "slicewright-clusterpolicy", ours_alone: false };
 /// `GpuNode`: the layout that is wanted.

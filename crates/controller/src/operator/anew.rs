@@ -44,6 +44,7 @@ impl Operator {
             map: self.refused.map(),
             plugin_map: self.refused.plugin_map(),
             plugin_pointer: self.refused.plugin_pointer(),
+            pointer_rests_until: self.pointed.rests_until(),
         }
     }
 

@@ -9,6 +9,7 @@ mod jumps;
 mod look;
 mod menu;
 pub(crate) mod owners;
+mod pointed;
 mod queues;
 mod refused;
 mod round;
@@ -141,6 +142,8 @@ struct Operator {
     versions: BTreeMap<Foreign, String>,
     /// What somebody else changes each time that we have written it.
     undone: undone::Undone,
+    /// When we last pointed the device plugin to our map.
+    pointed: pointed::Pointed,
     /// Nodes that are not as we see them.
     outdated: BTreeSet<NodeName>,
     /// What has changed that no round has looked at.
@@ -188,6 +191,7 @@ impl Operator {
             retries: Retries::new(settings.longest_retry),
             batch: Batch::new(settings.batch_delay),
             undone: undone::Undone::new(settings.longest_retry),
+            pointed: pointed::Pointed::default(),
             settings: Arc::new(settings),
             calls,
             claim,

@@ -113,7 +113,7 @@ impl Operator {
         let untold = self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
         failures += untold;
         if untold == 0 {
-            failures += self.point_device_plugin(&round).await;
+            failures += self.point_device_plugin(&round, now).await;
         }
         failures += Box::pin(self.withdraw_checks(now)).await;
         failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
@@ -252,7 +252,7 @@ impl Operator {
             say(what, Class::UserInput, times, problem);
             *failures += 1;
         }
-        let Some(MapWrite { map: at, text, entries, if_version }) = round.map.write.clone() else {
+        let Some(MapWrite { map: at, text, entries, if_version, is_ours }) = round.map.write.clone() else {
             if round.map.problem.is_none() {
                 self.retries.succeeded(what);
             }
@@ -264,8 +264,8 @@ impl Operator {
             return false;
         }
         let calls = Arc::clone(&self.calls);
-        let written =
-            self.pump(async move { map::write(&calls, &at, &text, if_version.as_deref(), now).await }).await;
+        let place = map::Place { map: at, if_version, is_ours };
+        let written = self.pump(async move { map::write(&calls, &place, &text, now).await }).await;
         self.refused.note(For::Map, &written);
         match written {
             Ok(subject) => {
@@ -305,7 +305,7 @@ impl Operator {
             *failures += 1;
             return false;
         }
-        let Some(PluginMapWrite { map: at, data, if_version }) = round.plugin_map.write.clone() else {
+        let Some(PluginMapWrite { map, data, if_version, is_ours }) = round.plugin_map.write.clone() else {
             self.retries.succeeded(what);
             return true;
         };
@@ -314,7 +314,8 @@ impl Operator {
         }
         let calls = Arc::clone(&self.calls);
         let keys = data.len();
-        let write = async move { map::write_plugin_map(&calls, &at, &data, if_version.as_deref()).await };
+        let place = map::Place { map, if_version, is_ours };
+        let write = async move { map::write_plugin_map(&calls, &place, &data).await };
         let written = self.pump(write).await;
         self.refused.note(For::PluginMap, &written);
         match written {
@@ -354,7 +355,7 @@ impl Operator {
 
     /// Points the device plugin to our map of its configurations, where a round
     /// says that this is due: the policies' conditions have said so.
-    async fn point_device_plugin(&mut self, round: &Round) -> usize {
+    async fn point_device_plugin(&mut self, round: &Round, now: Timestamp) -> usize {
         let what = "ClusterPolicy's device plugin";
         let Some(repoint) = round.plugin_map.repoint.clone() else {
             self.retries.succeeded(what);
@@ -363,7 +364,11 @@ impl Operator {
         if !self.may_write(what) {
             return 0;
         }
-        self.repoint(what, For::DevicePlugin, Names::PluginConfigs, repoint).await
+        let failures = self.repoint(what, For::DevicePlugin, Names::PluginConfigs, repoint).await;
+        if failures == 0 {
+            self.pointed.done(now);
+        }
+        failures
     }
 
     /// Writes to `ClusterPolicy` which map of ours one of its operands reads.

@@ -267,6 +267,36 @@ async fn an_apply_takes_no_field_from_others_and_only_ours_is_taken_from_an_olde
     assert!(queries[1].contains("force=true"), "{}", queries[1]);
 }
 
+/// Somebody has edited a key of ours with `kubectl edit`, and owns it since: without force the API server would refuse our
+/// text for ever.
+#[tokio::test]
+async fn what_somebody_edits_in_a_map_that_we_have_made_is_taken_back_and_a_map_of_another_hand_is_left() {
+    use controller::apply::map::{self, Place};
+    let server = MockServer::start().await;
+    let answer: Value = json!({"metadata": {"name": "m", "resourceVersion": "8"}});
+    Mock::given(method("PATCH"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(answer))
+        .expect(4)
+        .mount(&server)
+        .await;
+    let calls = calls(&server).await;
+    let data = std::collections::BTreeMap::from([("slicewright-1".to_owned(), "version: v1".to_owned())]);
+    for is_ours in [true, false] {
+        let map = controller::settings::MapRef { namespace: "ns".to_owned(), name: "m".to_owned() };
+        let place = Place { map, if_version: Some("7".to_owned()), is_ours };
+        map::write(&calls, &place, "version: v1", jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+        map::write_plugin_map(&calls, &place, &data).await.unwrap();
+    }
+    let requests = server.received_requests().await.unwrap();
+    let forced =
+        requests.iter().map(|request| request.url.query().unwrap_or_default().contains("force=true"));
+    assert_eq!(forced.collect::<Vec<_>>(), [true, true, false, false]);
+    for request in requests {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        assert_eq!(body["metadata"]["resourceVersion"], "7", "what is newer is not overwritten");
+    }
+}
+
 /// A workload that waits for our check, as a round saw it in version 7.
 fn waiting() -> api::foreign::Workload {
     serde_json::from_value(json!({

@@ -69,8 +69,9 @@ impl Site {
     }
 
     async fn writes_map(&self, text: &str) -> Result<(), CallError> {
-        let at = MapRef { namespace: "gpu-operator".to_owned(), name: "layouts".to_owned() };
-        map::write(&self.calls, &at, text, None, Timestamp::UNIX_EPOCH).await.map(|_| ())
+        let map = MapRef { namespace: "gpu-operator".to_owned(), name: "layouts".to_owned() };
+        let place = map::Place { map, if_version: None, is_ours: false };
+        map::write(&self.calls, &place, text, Timestamp::UNIX_EPOCH).await.map(|_| ())
     }
 
     async fn writes_gpu_node(&self, may: impl Fn() -> bool) -> Result<Written, CallError> {

@@ -52,6 +52,7 @@ fn a_strategy_that_the_cluster_leaves_open_is_what_nodes_show() {
         panic!("it would be cut for nobody")
     };
     assert!(why.contains("the MIG strategy is not `mixed`"), "{why}");
+    assert!(why.ends_with("write `sharing: {type: None}` into it, which brings the strategy"), "{why}");
     assert_eq!(hold(&[open.clone(), shows(Some("mixed")), policy("research")]), None);
     // Each node has its own. What another one has says nothing of a node that feature discovery has labelled, and where
     // slices would never be offered.

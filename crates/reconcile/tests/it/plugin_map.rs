@@ -59,7 +59,7 @@ fn the_administrators_keys_stay_as_they_are_beside_ours() {
     names(&mut cluster, "time-slicing-config");
     put(&mut cluster, "time-slicing-config", json!({"tesla-t4": "version: v1", "odd": "no configuration"}));
     let round = round(&cluster);
-    let PluginMapWrite { map, data, if_version } = written(&round);
+    let PluginMapWrite { map, data, if_version, is_ours: _ } = written(&round);
     assert_eq!((map.name.as_str(), if_version), ("slicewright-plugin-config", &None));
     let keys: Vec<&String> = data.keys().collect();
     assert_eq!(keys, ["odd", &ours().key(), "tesla-t4"]);
@@ -91,6 +91,13 @@ fn a_map_that_has_everything_is_not_written_and_one_that_was_edited_is() {
     );
     let edited = round(&cluster);
     assert_eq!(written(&edited).data[&ours().key()], ours().render());
+    // Who edited it owns the text since: only what is known to be ours is taken back.
+    assert!(!written(&edited).is_ours, "it only has the name of ours");
+    let key = (OPERATOR.to_owned(), "slicewright-plugin-config".to_owned());
+    let map = cluster.objects.config_maps.get_mut(&key).unwrap();
+    map.metadata.labels =
+        serde_json::from_value(json!({"app.kubernetes.io/managed-by": "slicewright"})).unwrap();
+    assert!(written(&round(&cluster)).is_ours);
 }
 
 /// The pool, shared as its policy says and at rest. Then somebody deletes our map.
@@ -406,4 +413,21 @@ fn a_refusal_to_point_cluster_policy_there_is_quoted_and_nothing_else_is_done_un
     assert_eq!((after.plugin_map.repoint.clone(), degraded(&after).0), (None, String::new()));
     let holds = |outlook: &Outlook| matches!(outlook, Outlook::Holding(StartBlocker::PluginMapNotOurs));
     assert!(!after.nodes.values().any(|node| holds(&node.advance.outlook)));
+}
+
+/// A GitOps tool that puts `ClusterPolicy` back each time would have the device plugin restart on every GPU node, again and
+/// again.
+#[test]
+fn who_points_cluster_policy_elsewhere_again_is_not_answered_at_once_and_is_told_of() {
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = "2026-11-20T08:10:00Z".parse().unwrap();
+    cluster.obstacles.pointer_rests_until = Some("2026-11-20T08:30:00Z".parse().unwrap());
+    let undone = round(&cluster);
+    assert_eq!(undone.plugin_map.repoint, None);
+    let (reason, message) = degraded(&undone);
+    assert_eq!(reason, "PluginMapNotOurs");
+    assert!(message.contains("so the operator leaves it so until 2026-11-20T08:30:00Z"), "{message}");
+    assert!(message.contains("such as a GitOps tool, name the map `slicewright-plugin-config`"), "{message}");
+    cluster.now = "2026-11-20T08:30:00Z".parse().unwrap();
+    assert!(round(&cluster).plugin_map.repoint.is_some(), "it may have been a mistake");
 }

@@ -112,12 +112,14 @@ impl Run<'_> {
             .then_some(StartBlocker::BackedOff { until: back.until, why: back.why })
     }
 
-    /// The node gets its MIG strategy with its configuration, and has none yet:
-    /// no layout can be proved before.
-    pub(super) fn strategy_comes_first(&self) -> bool {
+    /// No layout can be proved before: the node gets its MIG strategy with its
+    /// configuration, and has none yet, or it shares through MPS, beside which
+    /// the device plugin serves nothing that is cut.
+    pub(super) fn sharing_comes_first(&self) -> bool {
         let Some(SharingWanted::As(config)) = self.sharing_wanted else { return false };
         let lacks = config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy);
-        lacks && !self.is_told(config)
+        let is_by_mps = self.seen.sharing.config.as_ref().is_some_and(PluginConfig::is_by_mps);
+        (lacks || is_by_mps && !config.is_by_mps()) && !self.is_told(config)
     }
 
     /// The sharing that changes with the layout of the node, under one cordon.
@@ -510,11 +512,12 @@ impl Run<'_> {
             return Flow::Rest(Outlook::Failed(failure), Some(minute));
         }
         let in_effect = self.seen.shared_as();
-        let devices = self.sharing().map(|change| &change.devices);
+        // What it has now: a GPU may have been taken out while it waited.
+        let devices = self.seen.devices(self.seen.operator.strategy);
         let right = in_effect
             .as_ref()
             .zip(devices)
-            .is_some_and(|(config, devices)| self.not_shared(config, devices).is_none());
+            .is_some_and(|(config, devices)| self.not_shared(config, &devices).is_none());
         if !right {
             self.next.matched_since = None;
             return Flow::Rest(Outlook::Failed(failure), Some(minute));

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::action::Action;
-use crate::layout::NodeLayout;
+use crate::layout::{GpuLayout, LayoutRefused, NodeLayout};
 use crate::names;
 use crate::observed::ManagerState;
 use crate::operand::Operand;
 use crate::outlook::{Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
 use crate::rules::Admission;
-use crate::sharing::SharingWanted;
+use crate::sharing::{PluginConfig, SharingWanted};
 
 use super::{Flow, Run};
 
@@ -46,7 +46,7 @@ impl Run<'_> {
             return flow;
         }
         let Some(wanted) = self.wanted.cloned() else { return self.sharing_idle() };
-        if self.strategy_comes_first() {
+        if self.sharing_comes_first() {
             return self.sharing_idle();
         }
         let has = self.has();
@@ -96,9 +96,7 @@ impl Run<'_> {
     fn layout_that_comes_first(&self, target: &Target) -> Option<Target> {
         let sharing = target.sharing.as_ref()?;
         let wanted = self.wanted.filter(|wanted| self.has().as_ref() != Some(*wanted))?;
-        if self.strategy_comes_first()
-            || self.foreign_layout().is_some()
-            || self.layout_hold(wanted).is_some()
+        if self.sharing_comes_first() || self.foreign_layout().is_some() || self.layout_hold(wanted).is_some()
         {
             return None;
         }
@@ -240,6 +238,11 @@ impl Run<'_> {
         }
         if let Err(why) = wanted.check(seen.operator.strategy) {
             return Some(StartBlocker::LayoutRefused(why));
+        }
+        if seen.sharing.config.as_ref().is_some_and(PluginConfig::is_by_mps)
+            && wanted.0.values().any(GpuLayout::is_mig)
+        {
+            return Some(StartBlocker::LayoutRefused(LayoutRefused::SharedByMps));
         }
         if let Some(hold) = self.at_work() {
             return Some(hold);

@@ -24,6 +24,7 @@ const GPUS: u64 = 8;
 /// The node, its device plugin, and the operator's memory.
 struct Scene {
     key: Option<String>,
+    gpus: u64,
     map: BTreeMap<String, PluginConfig>,
     points_to_ours: bool,
     active: PluginConfig,
@@ -113,6 +114,7 @@ impl Scene {
         let start = Timestamp::from_second(1_764_060_000).unwrap();
         Self {
             key: None,
+            gpus: GPUS,
             map: BTreeMap::new(),
             points_to_ours: true,
             active: PluginConfig::default(),
@@ -167,7 +169,7 @@ impl Scene {
     }
 
     fn devices(&self) -> BTreeMap<String, u64> {
-        let whole = || BTreeMap::from([("nvidia.com/gpu".to_owned(), GPUS)]);
+        let whole = || BTreeMap::from([("nvidia.com/gpu".to_owned(), self.gpus)]);
         self.layout.as_ref().map_or_else(whole, |layout| layout.offers(Strategy::Mixed))
     }
 
@@ -177,9 +179,9 @@ impl Scene {
 
     fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
-        // A plugin that is pointed to a map without its key ends, again and again.
+        // A plugin that is pointed to a map without its key ends, again and again, and so does MPS beside MIG.
         let knows_its_key = self.key.is_none() || self.points_to_ours;
-        if !self.mute && knows_its_key {
+        if !self.mute && knows_its_key && !(self.active.is_by_mps() && self.layout.is_some()) {
             offers.extend(self.active.offers(&self.devices()));
         }
         offers
@@ -208,7 +210,7 @@ impl Scene {
         let mut sharing = SharingSeen {
             config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
             key: self.key.clone(),
-            gpus: Some(GPUS),
+            gpus: Some(self.gpus),
             replicas: devices
                 .keys()
                 .map(|name| (name.clone(), u64::from(said.seats_of(name).replicas)))

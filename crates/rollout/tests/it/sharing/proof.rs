@@ -225,3 +225,53 @@ fn a_key_that_somebody_removes_in_the_middle_is_written_again() {
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
     assert!(!scene.cordoned);
 }
+
+/// A card is taken out while the node waits for a human. What it offers then is all that it has.
+#[test]
+fn a_failed_node_is_opened_when_it_offers_what_its_gpus_give_now_and_not_what_they_gave_before() {
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    while scene.progress.phase != Phase::Verifying {
+        let wake = scene.round();
+        scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));
+    }
+    scene.mute = true;
+    scene.settle();
+    assert!(matches!(scene.outlook, Outlook::Failed(_)), "{:?}", scene.outlook);
+    (scene.mute, scene.gpus) = (false, GPUS - 1);
+    scene.round();
+    assert!(scene.cordoned, "it has to look right for a while");
+    scene.now += SignedDuration::from_mins(1);
+    scene.settle();
+    assert!(!scene.cordoned, "{:?}", scene.outlook);
+}
+
+/// The pod of a DaemonSet gets past every cordon. It has a GPU for itself, and would have three neighbours under the key of
+/// before.
+#[test]
+fn who_got_past_the_cordon_is_given_no_neighbours_when_the_key_of_before_is_put_back() {
+    let mut scene = Scene::shared(4);
+    scene.wants(PluginConfig::default());
+    scene.no_discovery = true;
+    until(&mut scene, Phase::Verifying);
+    assert_eq!(scene.active, PluginConfig::default());
+    scene.pods.push(Pod { daemon_set: true, ..pod("late", GPU, 1) });
+    scene.settle();
+    let Outlook::Failed(failure) = &scene.outlook else { panic!("{:?}", scene.outlook) };
+    assert!(failure.why.to_string().contains("late"), "{}", failure.why);
+    assert_eq!(scene.active, PluginConfig::default(), "it keeps its GPU for itself");
+    assert!(scene.cordoned);
+}
+
+/// Between the failure and the key that is put back somebody may have come whom no watch has shown yet.
+#[test]
+fn the_key_of_before_is_put_back_on_a_list_of_after_the_failure() {
+    let mut scene = Scene::shared(4);
+    scene.obeys = false;
+    scene.wants(shared_by(6));
+    scene.settle();
+    let mut did: Vec<&str> = scene.did.clone();
+    did.retain(|action| matches!(*action, "ListPods" | "SetPluginConfigLabel"));
+    did.dedup();
+    assert_eq!(did, ["ListPods", "SetPluginConfigLabel", "ListPods", "SetPluginConfigLabel"]);
+}

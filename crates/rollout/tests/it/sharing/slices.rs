@@ -202,3 +202,34 @@ fn a_policy_that_goes_after_the_label_leaves_a_node_that_is_proved_and_open() {
     assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
     assert_eq!(scene.key, Some(small_by(2).key()));
 }
+
+/// The device plugin ends beside MIG while it shares through MPS, so the layout could not be proved: the node would stay
+/// closed, whatever MIG manager does.
+#[test]
+fn a_node_that_shares_through_mps_is_shared_otherwise_before_it_is_cut_and_never_cut_beside_it() {
+    let by_mps = || {
+        let mut scene = Scene::new();
+        scene.wants(shared_as(Method::Mps, &[("gpu", 4)]));
+        scene.settle();
+        assert_eq!(scene.outlook, Outlook::Idle);
+        scene.did.clear();
+        scene.wanted_layout = Some(cut());
+        scene
+    };
+    let mut both = by_mps();
+    both.wants(small_by(2));
+    both.settle();
+    assert_eq!((both.outlook.clone(), both.layout.clone()), (Outlook::Idle, Some(cut())));
+    let labels: Vec<_> = both.did.iter().filter(|action| action.contains("ConfigLabel")).copied().collect();
+    assert_eq!(labels, ["SetPluginConfigLabel", "SetConfigLabel"]);
+    assert!(!both.cordoned);
+    // Its policy says nothing of sharing: it keeps its key, so it is not cut.
+    let mut kept = by_mps();
+    kept.wanted = None;
+    kept.settle();
+    let Outlook::Holding(hold @ StartBlocker::LayoutRefused(_)) = &kept.outlook else {
+        panic!("{:?}", kept.outlook)
+    };
+    assert!(hold.to_string().contains("write `sharing: {type: None}`"), "{hold}");
+    assert_eq!((kept.did.clone(), kept.layout.clone()), (vec![], None));
+}
