@@ -116,6 +116,34 @@ fn what_was_seen_before_our_own_act_is_not_believed() {
     assert_eq!(agent::next(&observation, &scene.remembered), Step::Look);
 }
 
+/// Kubelet was asked after it, and the driver before it.
+#[test]
+fn a_layout_that_was_seen_before_our_own_act_is_not_believed() {
+    let mut scene = Scene::claimed("1g@0", "2g@0");
+    let mut observation = scene.observation();
+    scene.remembered.did(Act::Destroy, &name("1g@0"), Turn(scene.turn + 1));
+    observation.look.gate.turn = Turn(scene.turn + 2);
+    observation.look.books.turn = Turn(scene.turn + 3);
+    assert_eq!(agent::next(&observation, &scene.remembered), Step::Look);
+    observation.look.layout.turn = Turn(scene.turn + 4);
+    assert!(agent::next(&observation, &scene.remembered) != Step::Look);
+}
+
+/// Whoever turns back destroys what came. What was there before is not ours to destroy.
+#[test]
+fn a_slice_that_is_to_come_and_is_there_already_is_refused() {
+    let mut scene = Scene::new("1g@0 1g@2");
+    scene.writes(Writes::Report);
+    scene.wish = Some(wish("1g@0", "1g@2 1g@3"));
+    scene.gate = Gate::Closed;
+    scene.writes(Writes::Report);
+    scene.permit();
+    let Outcome::Refused { why: Why::Differs(difference) } = ends(&mut scene) else {
+        panic!("it is refused")
+    };
+    assert!(difference.found.ends_with("is there already"), "{}", difference.found);
+}
+
 #[test]
 fn a_layout_that_is_not_as_planned_is_refused_and_nothing_is_done() {
     for (there, what) in

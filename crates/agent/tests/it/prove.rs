@@ -52,6 +52,19 @@ fn a_pod_is_accounted_for_container_by_container_and_by_its_uid() {
     );
 }
 
+/// The second may be the one that goes.
+#[test]
+fn a_container_that_has_one_of_the_two_that_it_asks_for_is_not_accounted_for() {
+    let mut scene = closed();
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "1g@0 2g@2 3g@4"));
+    scene.recorded.push(recorded("u2", "main", "1g@0"));
+    scene.writes(Writes::Report);
+    let mut asks = pod("u2", "1g@0");
+    assert!(scene.prove(vec![asks.clone()]).is_ok());
+    asks.containers[0].asks.values_mut().for_each(|count| *count = 2);
+    assert!(matches!(scene.prove(vec![asks]), Err(Unproven::Unaccounted { .. })));
+}
+
 #[test]
 fn a_request_by_another_name_of_gpus_is_accounted_for_by_any_device() {
     let scene = closed();

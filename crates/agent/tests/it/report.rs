@@ -53,6 +53,33 @@ fn while_a_change_waits_only_what_touches_its_proof_is_told() {
     assert!(matches!(scene.step(), Step::Wait(_)));
 }
 
+/// The operator's proof fails for either, and it cannot know that it would not any more.
+#[test]
+fn while_a_change_waits_it_is_told_whether_a_slice_that_goes_is_busy_and_whether_the_books_can_be_read() {
+    let mut scene = Scene::new("1g@0 1g@1 3g@4");
+    scene.writes(Writes::Report);
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "2g@0 3g@4"));
+    scene.gate = Gate::Closed;
+    scene.writes(Writes::Report);
+    let busy = |scene: &mut Scene, slice: usize, busy: bool| {
+        let agent::GpuState::Cut(slices) = &mut scene.layout.gpus[0].state else { panic!() };
+        slices[slice].busy = busy;
+    };
+    busy(&mut scene, 2, true);
+    assert!(matches!(scene.step(), Step::Wait(_)), "that slice stays");
+    for is_busy in [true, false] {
+        busy(&mut scene, 0, is_busy);
+        scene.writes(Writes::Report);
+        assert_eq!(scene.prove(Vec::new()).is_err(), is_busy);
+    }
+    for why in [Some("the checksum is wrong"), None] {
+        scene.unreadable = why;
+        scene.writes(Writes::Report);
+        assert_eq!(scene.prove(Vec::new()).is_err(), why.is_some());
+    }
+    assert!(matches!(scene.step(), Step::Wait(_)));
+}
+
 #[test]
 fn the_open_gate_is_told_once_after_the_outcome() {
     let mut scene = Scene::new("1g@0");

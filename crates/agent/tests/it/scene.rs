@@ -72,6 +72,8 @@ pub(crate) struct Scene {
     pub(crate) layout: NodeLayout,
     pub(crate) listed: Vec<Listed>,
     pub(crate) recorded: Vec<Recorded>,
+    /// Why the checkpoint cannot be read, if it cannot.
+    pub(crate) unreadable: Option<&'static str>,
     pub(crate) boot: &'static str,
     pub(crate) remembered: Remembered,
     pub(crate) turn: u64,
@@ -86,6 +88,7 @@ impl Scene {
             layout: layout(there),
             listed: Vec::new(),
             recorded: Vec::new(),
+            unreadable: None,
             boot: "boot-1",
             remembered: Remembered::default(),
             turn: 0,
@@ -104,7 +107,10 @@ impl Scene {
                 gate: Seen { turn: Turn(self.turn - 2), is: self.gate },
                 books: Seen {
                     turn: Turn(self.turn - 1),
-                    is: Books::join(Ok(&self.listed), Ok(&self.recorded)),
+                    is: Books::join(
+                        Ok(&self.listed),
+                        self.unreadable.map_or(Ok(&self.recorded), |why| Err(why.to_owned())),
+                    ),
                 },
                 layout: Seen { turn: Turn(self.turn), is: self.layout.clone() },
             },
