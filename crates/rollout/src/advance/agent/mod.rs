@@ -89,15 +89,17 @@ impl Run<'_> {
         }
     }
 
+    /// The order of this change, as the API server has it.
+    pub(super) fn ordered(&self) -> Option<Wish> {
+        let id = agent::ChangeId(self.slices()?.id.clone());
+        self.seen.agent.as_ref()?.wish.clone().filter(|wish| wish.id == id)
+    }
+
     /// What `spec.change` should be after this step. Whatever the agent may have
     /// claimed stays there as it is.
     pub(super) fn spec_change(&self) -> Option<Wish> {
-        let present = || self.seen.agent.as_ref().and_then(|agent| agent.wish.clone());
         let slices = self.slices();
-        let ours = || {
-            let id = agent::ChangeId(slices?.id.clone());
-            present().filter(|wish| wish.id == id)
-        };
+        let ours = || self.ordered();
         match self.next.phase {
             Phase::Quiescing => {
                 // After a reboot it is not known yet what is to be brought back: nothing would be done at once.

@@ -47,7 +47,9 @@ impl Run<'_> {
     pub(super) fn proof(&mut self) -> Result<(), String> {
         let Some(agent) = self.seen.agent.clone() else { return Err("the agent says nothing".to_owned()) };
         let Some(change) = self.slices().cloned() else { return Ok(()) };
-        let wish = change.wish();
+        // What is ordered stays as it is from the claim on, and what is permitted is that.
+        let ordered = self.ordered().filter(|_| self.next.phase.past_return());
+        let wish = ordered.unwrap_or_else(|| change.wish());
         if !wish.destroys() {
             return Ok(());
         }

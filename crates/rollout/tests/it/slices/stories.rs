@@ -36,7 +36,7 @@ pub(super) fn phase(walk: &Walk) -> Phase {
 }
 
 /// A notebook computes on a 3g.40gb; the rest of its GPU has small slices.
-fn notebook() -> Walk {
+pub(super) fn notebook() -> Walk {
     let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
     walk.world.kubelet.bind(Ask::Plain, "3g.40gb".parse().unwrap());
     until(&mut walk, "it computes", |walk| !walk.world.kubelet.pods[0].given.is_empty());
@@ -44,12 +44,12 @@ fn notebook() -> Walk {
     walk
 }
 
-fn serial(walk: &Walk) -> u64 {
+pub(super) fn serial(walk: &Walk) -> u64 {
     *walk.world.kubelet.pods[0].given.first().unwrap()
 }
 
 /// The GPU on which the notebook computes, what stays there, and another cut of the rest.
-fn recut(walk: &Walk) -> (u16, &'static str) {
+pub(super) fn recut(walk: &Walk) -> (u16, &'static str) {
     let has = |gpu: &str| walk.world.gpus.slices[&agent::GpuUuid(gpu.to_owned())].clone();
     let serial = serial(walk);
     if has("gpu-a").values().any(|other| *other == serial) {
@@ -247,7 +247,7 @@ fn what_only_creates_needs_no_proof() {
 
 /// A pod to which the plugin has given a slice of the first GPU, and which
 /// kubelet has not yet entered into its books.
-fn in_flight(walk: &mut Walk) {
+pub(super) fn in_flight(walk: &mut Walk) {
     walk.world.kubelet.bind(Ask::Plain, "1g.10gb".parse().unwrap());
     for _ in 0..3 {
         let breaches = walk.world.kubelet.admit(&walk.world.gpus);
@@ -259,7 +259,7 @@ fn in_flight(walk: &mut Walk) {
 
 /// Everybody but kubelet takes a turn, after which no permit is given.
 #[track_caller]
-fn turn_without_a_permit(walk: &mut Walk) {
+pub(super) fn turn_without_a_permit(walk: &mut Walk) {
     walk.world.agent(Luck::Fine, 0);
     while !walk.world.process.is_between_looks() {
         walk.world.agent(Luck::Fine, 0);
@@ -272,7 +272,7 @@ fn turn_without_a_permit(walk: &mut Walk) {
 
 /// The choice stays on its way, since kubelet takes no step.
 #[track_caller]
-fn no_permit_while_it_is_on_its_way(walk: &mut Walk) {
+pub(super) fn no_permit_while_it_is_on_its_way(walk: &mut Walk) {
     let mut said = Vec::new();
     for _ in 0..20 {
         turn_without_a_permit(walk);

@@ -61,6 +61,18 @@ pub(super) struct Walk {
     pub(super) map: BTreeSet<String>,
     /// The API server does not answer when the pods are to be listed.
     pub(super) lists_fail: bool,
+    /// Steps take no time.
+    pub(super) clock_stands: bool,
+    /// The operator does not know which container of a pod asks for what.
+    pub(super) containers_unknown: bool,
+    /// Pods are static: the API server has mirrors of them, with uids of their own.
+    pub(super) mirrored: bool,
+    /// The pod of the plugin is still there, although kubelet has lost it.
+    pub(super) plugin_pod_stays: bool,
+    /// What the node's status says that it offers, where kubelet is late to say it anew.
+    pub(super) late_status: Option<BTreeMap<String, u64>>,
+    /// A GPU that is not in what the operator reads of the agent.
+    pub(super) hidden: Option<&'static str>,
     version: u64,
     listed: Option<(Timestamp, Vec<Pod>)>,
     read: Option<Read>,
@@ -90,6 +102,12 @@ impl Walk {
             mode_lost: false,
             map: BTreeSet::new(),
             lists_fail: false,
+            clock_stands: false,
+            containers_unknown: false,
+            mirrored: false,
+            plugin_pod_stays: false,
+            late_status: None,
+            hidden: None,
             version: 1,
             listed: None,
             read: None,
@@ -118,11 +136,14 @@ impl Walk {
                 PodLife::Live => PodPhase::Started,
                 PodLife::Ended => PodPhase::Ended,
             };
-            Pod { requests, containers, phase, ..operand(&pod.uid.0, None) }
+            let seen = Pod { requests, containers, phase, ..operand(&pod.uid.0, None) };
+            let uid = if self.mirrored { format!("mirror-of-{}", seen.uid) } else { seen.uid };
+            let containers = if self.containers_unknown { Vec::new() } else { seen.containers };
+            Pod { uid, containers, ..seen }
         };
         let mut pods: Vec<_> =
             self.world.kubelet.api_pods().into_iter().filter(|p| !p.is_plugin).map(user).collect();
-        if self.world.kubelet.plugin != Plugin::Absent {
+        if self.world.kubelet.plugin != Plugin::Absent || self.plugin_pod_stays {
             pods.push(operand("plugin", Some(Operand::DevicePlugin)));
         }
         if self.manager_pod {
@@ -131,11 +152,16 @@ impl Walk {
         pods
     }
 
-    fn observed(&self, read: &Read) -> Observed {
-        let mut allocatable = BTreeMap::new();
+    /// What kubelet offers, by resource.
+    pub(super) fn offers(&self) -> BTreeMap<String, u64> {
+        let mut offers = BTreeMap::new();
         for device in self.world.kubelet.allocatable() {
-            *allocatable.entry(device.resource).or_insert(0) += 1;
+            *offers.entry(device.resource).or_insert(0) += 1;
         }
+        offers
+    }
+
+    fn observed(&self, read: &Read) -> Observed {
         let labels = |wanted: bool| -> Vec<String> {
             names::PAUSED_BY_US.iter().filter(|_| read.held == wanted).map(|l| (*l).to_owned()).collect()
         };
@@ -162,7 +188,7 @@ impl Walk {
             cordon_owner: if read.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
             ready: true,
             boot_id: self.world.boot.0.clone(),
-            allocatable,
+            allocatable: self.late_status.clone().unwrap_or_else(|| self.offers()),
             pods: read.pods.clone(),
             listing: read.listing,
             refusals: Vec::new(),
@@ -182,6 +208,7 @@ impl Walk {
     }
 
     fn by_mode(&self, mut account: Account) -> Account {
+        account.known.layout.gpus.retain(|gpu| Some(gpu.uuid.0.as_str()) != self.hidden);
         for gpu in
             account.known.layout.gpus.iter_mut().filter(|gpu| self.mode_lost && gpu.slices().is_empty())
         {
@@ -203,7 +230,7 @@ impl Walk {
 
     /// One step: what was read is decided on, stored and done.
     pub(super) fn step(&mut self, dies: Dies) {
-        self.now += SignedDuration::from_secs(1);
+        self.now += SignedDuration::from_secs(if self.clock_stands { 0 } else { 1 });
         let Some(read) = self.read.take() else { return self.reads() };
         if read.account.is_none() {
             return;
@@ -259,6 +286,11 @@ impl Walk {
     /// Whether it holds a list of the pods that it asked for.
     pub(super) fn has_listed(&self) -> bool {
         self.listed.is_some()
+    }
+
+    /// When the list of the pods that it holds began.
+    pub(super) fn listed_at(&self) -> Option<Timestamp> {
+        self.listed.as_ref().map(|(at, _)| *at)
     }
 
     pub(super) fn dies(&mut self) {
