@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
 //!
-//! With `oldest-first`, requests are served in that order.
+//! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
+//! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
 //! With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -12,12 +13,15 @@
 
 mod clock;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use planner::check::{check, is_sound};
 use planner::decide::decide;
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
+use planner::names::RequestId;
+use planner::report::{Outcome, RequestReport};
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{a100, at, fleet, node, policy, request};
 use serde_json::Value;
@@ -67,6 +71,15 @@ fn read(path: &str) -> (Inventory, Vec<Request>) {
     (builder.build(), requests)
 }
 
+/// Who is served, from the oldest request to the youngest.
+fn by_age(requests: &[Request], reports: &[RequestReport]) -> String {
+    let is_served = |report: &RequestReport| !matches!(report.outcome, Outcome::Unserved { .. });
+    let served: BTreeSet<&RequestId> = reports.iter().filter(|r| is_served(r)).map(|r| &r.id).collect();
+    let mut all: Vec<_> = requests.iter().map(|request| (request.since, &request.id)).collect();
+    all.sort_unstable();
+    all.into_iter().map(|(_, id)| if served.contains(id) { '1' } else { '0' }).collect()
+}
+
 fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
     let policies = [match std::env::args().any(|a| a == "oldest-first") {
         true => policy("p").oldest_first().build(),
@@ -90,6 +103,9 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         level("GPUs changed"),
         decision.plan.digest(),
     );
+    if std::env::args().any(|a| a == "who") {
+        println!("{name} serves {}", by_age(requests, &decision.report.requests));
+    }
     time
 }
 

@@ -2,9 +2,11 @@
 
     python crates/planner/benches/rooms_family.py FOLDER few 1 121
     python crates/planner/benches/rooms_family.py FOLDER many 1 21
+    python crates/planner/benches/rooms_family.py FOLDER wide 1 7
 
-`few`: 3 to 40 nodes, 2 to 28 kinds of pods. `many`: 5 to 16 nodes, and each pod has CPU and memory of its own. The
-numbers are the first seed and the one after the last. A seed always gives the same fleet, FOLDER/few-001.json.
+`few`: 3 to 40 nodes, 2 to 28 kinds of pods. `many`: 5 to 16 nodes, and each pod has CPU and memory of its own. `wide`:
+the same on 24 to 60 nodes. The numbers are the first seed and the one after the last. A seed always gives the same fleet,
+FOLDER/few-001.json.
 """
 
 import json
@@ -26,7 +28,7 @@ LAYOUTS = [
     {"7g.80gb": 1},
     {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1},
 ]
-NODES = {"few": [3, 5, 8, 10, 16, 20, 40], "many": [5, 8, 10, 16]}
+NODES = {"few": [3, 5, 8, 10, 16, 20, 40], "many": [5, 8, 10, 16], "wide": [24, 32, 40, 48, 60]}
 
 
 def node(name, cores, gib, gpus, layout):
@@ -67,7 +69,7 @@ def fleet(seed, family):
     asked, number = 0, 0
     while asked < load * slices:
         (profile, compute), (cores, gib) = numbers.choice(kinds)
-        if family == "many":
+        if family != "few":
             cores, gib = numbers.randint(1, 24), numbers.randint(4, 128)
         asked += compute
         objects.append(pod(number, profile, cores, gib))

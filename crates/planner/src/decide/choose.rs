@@ -12,7 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Copy, Effort, SolveError, Solved};
+use crate::solver::{self, Copy, Effort, MANY_KINDS, Sense, SolveError, Solved};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -171,7 +171,11 @@ fn is_better_than_any_that_goes_on(
 ) -> bool {
     let Memo { targets, answers, .. } = memo;
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way), targets);
-    let program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
+    let mut program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
+    if world.groups.len() > MANY_KINDS {
+        // Whoever could serve more than is asked for could serve less, and one row is less work than two.
+        program.demand.iter().flatten().for_each(|row| program.instance.rows[*row].sense = Sense::AtLeast);
+    }
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
     let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();

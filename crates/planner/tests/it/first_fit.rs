@@ -2,81 +2,19 @@
 //! and where the oldest come first, none serves an older one later than it.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use planner::check::{check, is_sound};
 use planner::decide::decide_without_advice;
 use planner::demand::Request;
-use planner::inventory::{Inventory, Room};
+use planner::inventory::Inventory;
 use planner::names::RequestId;
 use planner::report::Outcome;
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::policy;
 
-/// An idle node of A100-80GB, with what it was given.
-struct Taken {
-    gpus: i64,
-    room: Room,
-    /// Slices of one, two, three and seven compute slices.
-    slices: [i64; 4],
-}
-
-impl Taken {
-    /// Whether the GPUs can be cut into these: each has a 7g, or halves that have a 3g or four units for smaller ones.
-    fn can_be_cut(gpus: i64, [ones, twos, threes, sevens]: [i64; 4]) -> bool {
-        let left = gpus - sevens;
-        (0..=left).any(|with_two| {
-            let with_one = (threes - 2 * with_two).max(0);
-            let with_none = left - with_two - with_one;
-            let (twos_at_most, units) = (2 * with_one + 3 * with_none, 4 * with_one + 7 * with_none);
-            with_none >= 0 && twos <= twos_at_most && 2 * twos + ones <= units
-        })
-    }
-
-    /// Takes a request, if there is room for it.
-    fn takes(&mut self, request: &Request) -> bool {
-        let (room, takes) = (&mut self.room, request.takes);
-        if room.cpu_milli < takes.cpu_milli || room.memory_bytes < takes.memory_bytes || room.pods < 1 {
-            return false;
-        }
-        let mut slices = self.slices;
-        slices[[1, 2, 3, 7].iter().position(|n| *n == compute(request)).unwrap()] += 1;
-        if !Self::can_be_cut(self.gpus, slices) {
-            return false;
-        }
-        self.slices = slices;
-        *room = room.plus(takes, -1);
-        true
-    }
-}
-
-/// Its compute slices: each asks for one slice.
-fn compute(request: &Request) -> i64 {
-    request.slices.keys().map(|profile| i64::from(profile.compute)).sum()
-}
-
-/// Who is served if each in turn goes to the first node that has room for it, with whatever layouts.
-fn first_fit<'r>(inventory: &Inventory, order: &[&'r Request]) -> BTreeSet<&'r RequestId> {
-    let nodes = inventory.nodes.values();
-    let taken = |room, gpus: usize| Taken { gpus: i64::try_from(gpus).unwrap(), room, slices: [0; 4] };
-    let mut nodes: Vec<Taken> = nodes.map(|node| taken(node.room, node.gpus.len())).collect();
-    let served = order.iter().filter(|request| nodes.iter_mut().any(|node| node.takes(request)));
-    served.map(|request| &request.id).collect()
-}
-
-fn by_age(requests: &[Request]) -> Vec<&Request> {
-    let mut order: Vec<&Request> = requests.iter().collect();
-    order.sort_by_key(|r| (r.since, &r.id));
-    order
-}
-
-fn by_size(requests: &[Request]) -> Vec<&Request> {
-    let mut order = by_age(requests);
-    order.sort_by_key(|r| Reverse((compute(r), r.takes.cpu_milli, r.takes.memory_bytes)));
-    order
-}
+use crate::oracle::placing::{by_age, by_size, compute, first_fit, one_after_the_other};
 
 /// Who is served by the plan.
 fn planned(inventory: &Inventory, requests: &[Request], oldest_first: bool) -> BTreeSet<RequestId> {
@@ -95,8 +33,16 @@ fn fleet(seed: u64, of_its_own: bool) -> (Inventory, Vec<Request>) {
     let mut numbers = Numbers::new(seed ^ 0xf1f7);
     let mut of = |low: u64, high: u64| usize::try_from(low + numbers.below(high - low + 1)).unwrap();
     let shape = Rooms { nodes: of(3, 8), gpus: of(2, 4), pods: of(66, 110), kinds: of(2, 28) };
-    let (inventory, mut requests) = rooms(shape, seed);
-    for request in requests.iter_mut().filter(|_| of_its_own) {
+    let (inventory, requests) = rooms(shape, seed);
+    if of_its_own { of_their_own((inventory, requests), &mut numbers) } else { (inventory, requests) }
+}
+
+/// Each pod has CPU and memory of its own.
+fn of_their_own(
+    (inventory, mut requests): (Inventory, Vec<Request>),
+    numbers: &mut Numbers,
+) -> (Inventory, Vec<Request>) {
+    for request in &mut requests {
         request.takes.cpu_milli = 1_000 * (1 + i64::try_from(numbers.below(24)).unwrap());
         request.takes.memory_bytes = (4 + i64::try_from(numbers.below(125)).unwrap()) << 30;
     }
@@ -150,4 +96,25 @@ fn the_oldest_first_is_never_worse_than_first_fit_by_age() {
         }
     }
     assert!(better > 0, "the same are served everywhere");
+}
+
+/// More kinds of pods than one program is for, on so few nodes that every way of placing them can be looked at.
+#[test]
+fn the_oldest_first_with_many_kinds_is_served_as_one_after_the_other_could_be() {
+    let (mut looked_at, mut beyond_first_fit, mut seed) = (0, 0, 300);
+    while looked_at < 12 {
+        seed += 1;
+        let mut numbers = Numbers::new(seed);
+        let mut of = |low: u64, high: u64| usize::try_from(low + numbers.below(high - low + 1)).unwrap();
+        let shape = Rooms { nodes: of(1, 3), gpus: of(1, 4), pods: of(66, 80), kinds: 28 };
+        let (inventory, requests) = of_their_own(rooms(shape, seed), &mut numbers);
+        let order = by_age(&requests);
+        let Some(best) = one_after_the_other(&inventory, &order, 20_000) else { continue };
+        looked_at += 1;
+        beyond_first_fit += usize::from(first_fit(&inventory, &order) != best);
+        let served = planned(&inventory, &requests, true);
+        let served: BTreeSet<&RequestId> = served.iter().collect();
+        assert_eq!(served, best, "fleet {seed}");
+    }
+    assert!(beyond_first_fit > 2, "first fit is as good: {beyond_first_fit}");
 }

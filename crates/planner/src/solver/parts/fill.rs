@@ -7,7 +7,7 @@ use super::refute::Refuter;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
-use super::{Decided, Part, Parted, Proof, Settled, refill};
+use super::{Decided, Part, Parted, Proof, Settled, anew, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
 use crate::solver::work::Allowance;
 
@@ -23,7 +23,7 @@ pub(super) struct Filling<'m> {
     model: &'m Model<'m>,
     orders: &'m Orders,
     together: Together,
-    /// What comes of the best of the orders, if that is better than nothing.
+    /// What comes of the best of the orders, or of what is worth most for its size, if that is better than nothing.
     start: Option<(State, Vec<i64>)>,
     state: State,
     values: Vec<i64>,
@@ -35,7 +35,10 @@ impl<'m> Filling<'m> {
     pub(super) fn new(model: &'m Model<'m>, orders: &'m Orders) -> Option<Self> {
         let state = refill::nothing(model);
         let values = state.values(model)?;
-        let start = start(model, orders).filter(|(_, of_start)| *of_start < values);
+        let is_free = orders.turns.is_empty();
+        let dearest = || is_free.then(|| anew::dearest_first(model, &orders.copies)).flatten();
+        let starts = [start(model, orders), dearest()].into_iter().flatten();
+        let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
         Some(Self { model, orders, together: Together::new(model), start, state, values, proved: vec![] })
     }
 

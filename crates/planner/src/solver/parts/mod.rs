@@ -8,6 +8,7 @@
 //! Copies that have become equal at these levels are one kind ([`shape`]), and only at the end each copy of
 //! a kind gets its decision, with the later levels in view ([`settle`]).
 
+mod anew;
 mod fill;
 mod master;
 mod model;

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use super::Decided;
+use super::anew::{Measure, Shares, idle};
 use super::model::Model;
 use super::refill::{Opened, Search};
 use super::refute::Refuter;
@@ -18,7 +19,7 @@ use crate::solver::memory::Memory;
 use crate::solver::program::mix;
 use crate::solver::project::Projection;
 use crate::solver::search::find;
-use crate::solver::work::Allowance;
+use crate::solver::work::{Allowance, count};
 
 /// Nodes of the search for what one copy has to become.
 const NODES: u64 = 60;
@@ -26,6 +27,10 @@ const NODES: u64 = 60;
 const TRIES: u64 = 4_000;
 /// The part of the work that is left which one of them may take: those who come first are worth most.
 const SHARE: u64 = 8;
+/// In how many ways everything that is wanted is done anew, before copies are opened.
+const ANEW: u64 = 64;
+/// What it costs at least, as work, to see whether one copy can do one thing more.
+const PUT: usize = 700;
 /// How many they are, in turn.
 const TOGETHER: [usize; 3] = [2, 3, 2];
 
@@ -54,6 +59,8 @@ pub(super) struct InOrder<'m> {
     own: Vec<(Vec<i64>, Vec<i64>)>,
     /// By row, how many of the pieces need not be asked any more: a copy does not lose what it does.
     full: Vec<usize>,
+    /// What of each copy each thing takes.
+    pub(super) shares: Shares,
     /// What a kind of copy can become so that its own rows have so much.
     known: HashMap<(usize, Vec<i64>), Option<Blocks>>,
 }
@@ -106,7 +113,9 @@ impl<'m> InOrder<'m> {
         asked.extend(of_kind.into_iter().flat_map(|left| left.into_iter().rev()));
         let abilities = model.kinds.iter().map(|kind| Abilities::new(model, &kind.shape)).collect();
         let known = HashMap::new();
-        let mut new = Self { model, state, asked, abilities, sums: vec![], own: vec![], full: vec![], known };
+        let shares = Shares::new(model);
+        let mut new =
+            Self { model, state, asked, abilities, sums: vec![], own: vec![], full: vec![], shares, known };
         new.count();
         new
     }
@@ -264,7 +273,9 @@ impl<'m> InOrder<'m> {
             let mut served = self.first_fit(*row);
             if !served {
                 proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on));
-                served = !proved && self.with_others(level, &wanted, all, work.part(SHARE));
+                served = !proved
+                    && (self.anew(level, &wanted, work)
+                        || self.with_others(level, &wanted, all, work.part(SHARE)));
             }
             if served {
                 all += 1;
@@ -277,6 +288,66 @@ impl<'m> InOrder<'m> {
             decided
         };
         order.iter().map(decide).collect()
+    }
+
+    /// Has every copy do nothing.
+    pub(super) fn begin_anew(&mut self) {
+        self.state = idle(self.model, &self.state);
+        self.count();
+    }
+
+    /// Does all that is wanted anew, so that one thing more is done, and no level before has less.
+    fn anew(&mut self, level: usize, wanted: &[i64], work: Allowance) -> bool {
+        let Some(before) = self.state.values(self.model) else { return false };
+        let coverable = wanted.iter().zip(&self.model.coverable);
+        let wanted: Vec<i64> = coverable.map(|(n, coverable)| if *coverable { *n } else { 0 }).collect();
+        let known = self.state.clone();
+        for way in 0..ANEW {
+            if work.is_used_up() {
+                break;
+            }
+            self.begin_anew();
+            let measure = Measure::new(way);
+            if self.fullest_first(&measure.largest_first(&self.shares, &wanted), measure, 0)
+                && self.state.values(self.model).is_some_and(|now| now[..level] <= before[..level])
+            {
+                return true;
+            }
+        }
+        self.state = known;
+        self.count();
+        false
+    }
+
+    /// Has copies that do nothing yet do these things, each the one that is fullest then. At most so many are left out;
+    /// whether that was enough.
+    pub(super) fn fullest_first(&mut self, rows: &[RowIndex], measure: Measure, mut left_out: usize) -> bool {
+        let mut taken: Vec<Vec<i64>> = vec![vec![]; self.state.pieces.len()];
+        for row in rows {
+            let mut able: Vec<(i64, usize, usize)> = Vec::new();
+            for piece in &self.asked {
+                let kind = self.state.pieces[*piece].kind;
+                for extra in self.abilities[kind].does.get(row).into_iter().flatten() {
+                    let takes = self.shares.of(kind, *extra);
+                    taken[*piece].resize(takes.len(), 0);
+                    able.push((measure.left(&taken[*piece], takes), *piece, *extra));
+                }
+            }
+            able.sort_unstable();
+            count(able.len() * PUT / 20);
+            let does = able.into_iter().find(|(_, piece, extra)| {
+                count(PUT);
+                self.put(*piece, *extra)
+            });
+            let Some((_, piece, extra)) = does else {
+                let Some(fewer) = left_out.checked_sub(1) else { return false };
+                left_out = fewer;
+                continue;
+            };
+            let takes = self.shares.of(self.state.pieces[piece].kind, extra);
+            taken[piece].iter_mut().zip(takes).for_each(|(taken, takes)| *taken += takes);
+        }
+        true
     }
 
     /// Opens a few copies, again and again, so that they do one thing more of what is wanted. What is tried depends on

@@ -286,7 +286,7 @@ fn add_row(
 }
 
 /// The rows that an extra covers one by one.
-fn done_by(model: &Model<'_>, shape: &Shape, extra: usize) -> Vec<usize> {
+pub(super) fn done_by(model: &Model<'_>, shape: &Shape, extra: usize) -> Vec<usize> {
     let terms = shape.extras[extra].draft.terms.iter();
     terms
         .filter_map(|(row, a)| match shape.place(*row, model.instance.rows.len()) {
@@ -298,7 +298,7 @@ fn done_by(model: &Model<'_>, shape: &Shape, extra: usize) -> Vec<usize> {
 
 /// For each row that can be covered, what is saved at the levels by covering one unit more of it: what the
 /// dearest of the extras costs that have to cover it otherwise.
-fn savings(model: &Model<'_>, sums: &[i64]) -> Vec<Vec<i64>> {
+pub(super) fn savings(model: &Model<'_>, sums: &[i64]) -> Vec<Vec<i64>> {
     let rows = model.instance.rows.len();
     let mut saved: Vec<Vec<i64>> = vec![vec![]; rows];
     let mut left: Vec<i64> = model.instance.rows.iter().zip(sums).map(|(row, sum)| row.rhs - sum).collect();

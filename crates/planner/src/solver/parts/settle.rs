@@ -1,14 +1,15 @@
 //! From kinds back to parts: which decision each copy of each part gets, with all levels in view. The first
 //! levels of a copy are settled; here it gets the columns that cost least at the later ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::Model;
 use super::price::Pattern;
 use super::shape::Member;
 use super::split::State;
-use super::{Copy, Part, Settled};
-use crate::solver::instance::{Class, Column, Effort, Instance, Row, Sense};
+use super::{Copy, KINDS, Part, Settled};
+use crate::solver::greedy;
+use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense};
 use crate::solver::lexicographic;
 use crate::solver::memory::Memory;
 
@@ -31,7 +32,8 @@ struct Way {
 pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option<Settled> {
     let mut instance = Instance { levels: model.instance.levels, ..Instance::default() };
     let mut position = vec![usize::MAX; model.instance.rows.len()];
-    for row in &model.shared {
+    let apart = rows_apart(model, parts);
+    for row in model.shared.iter().filter(|row| !apart[**row]) {
         position[*row] = instance.rows.len();
         instance.rows.push(model.instance.rows[*row]);
     }
@@ -52,7 +54,9 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
             columns.map(|c| Column { coefficients: shared(&c.coefficients), costs: c.costs.clone() });
         instance.classes.push(Class { count: class.count, columns: columns.collect() });
     }
-    let rest: Vec<usize> = (0..of_part_extra.len()).filter(|e| !of_part_extra[*e]).collect();
+    let is_apart = |e: &usize| model.instance.extras[*e].coefficients.iter().any(|(row, _)| apart[*row]);
+    let rest = (0..of_part_extra.len()).filter(|e| !of_part_extra[*e]);
+    let (rest_apart, rest): (Vec<usize>, Vec<usize>) = rest.partition(is_apart);
     for extra in rest.iter().map(|e| &model.instance.extras[*e]) {
         let mut extra = extra.clone();
         extra.coefficients = shared(&extra.coefficients);
@@ -125,11 +129,34 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
             extras[*extra] = copies.iter().map(|copy| copy.extras[i]).sum();
         }
     }
+    let left: Vec<Extra> = rest_apart.iter().map(|e| model.instance.extras[*e].clone()).collect();
+    let mut sums = vec![0; model.instance.rows.len()];
+    for (extra, n) in model.instance.extras.iter().zip(&extras) {
+        extra.coefficients.iter().for_each(|(row, a)| sums[*row] += i64::from(*a) * n);
+    }
+    let left = greedy::fill(&model.instance.rows, &left, &mut sums);
+    rest_apart.iter().zip(left).for_each(|(e, n)| extras[*e] = n);
     if !model.instance.is_met_by(&classes, &extras) {
         return None;
     }
     let values = model.instance.values(&classes, &extras);
     Some(Settled { choice: (classes, extras), values, copies })
+}
+
+/// Rows of which nothing is open: patterns say what is done, whichever copy has which, and what is left follows. There
+/// are such where there are many kinds of things to do, and a program with a row for each would take long.
+fn rows_apart(model: &Model<'_>, parts: &[Part]) -> Vec<bool> {
+    let things = model.coverable.iter().filter(|coverable| **coverable).count();
+    if things <= KINDS {
+        return vec![false; model.coverable.len()];
+    }
+    let mut apart = model.coverable.clone();
+    let of_parts: BTreeSet<usize> = parts.iter().flat_map(|part| &part.extras).copied().collect();
+    let extras = model.instance.extras.iter().enumerate().filter(|(e, _)| !of_parts.contains(e));
+    for (_, extra) in extras.filter(|(_, extra)| !matches!(extra.coefficients[..], [(_, 1)])) {
+        extra.coefficients.iter().for_each(|(row, _)| apart[*row] = false);
+    }
+    apart
 }
 
 /// The pattern's own columns.

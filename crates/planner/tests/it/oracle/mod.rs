@@ -11,6 +11,7 @@ pub(crate) mod evict;
 pub(crate) mod grid;
 pub(crate) mod help;
 pub(crate) mod may;
+pub(crate) mod placing;
 pub(crate) mod promises;
 pub(crate) mod values;
 pub(crate) mod world;
