@@ -16,12 +16,15 @@ use planner::names::NodeName;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
+/// The method of a write, and the version that it asks for.
+type Write = (String, Option<String>);
+
 /// An API server with one place for an object: how often it was written is its version.
 #[derive(Clone, Default)]
 struct Place {
     version: Arc<Mutex<u64>>,
-    /// The method of each write, and the version that it asks for.
-    asked: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    /// What was asked for, in order.
+    asked: Arc<Mutex<Vec<Write>>>,
 }
 
 impl Respond for Place {
@@ -64,7 +67,7 @@ async fn site() -> Site {
 }
 
 impl Site {
-    fn asked(&self) -> Vec<(String, Option<String>)> {
+    fn asked(&self) -> Vec<Write> {
         std::mem::take(&mut *self.place.asked.lock().unwrap())
     }
 
@@ -84,7 +87,7 @@ impl Site {
     }
 }
 
-fn asks(method: &str, version: Option<u64>) -> (String, Option<String>) {
+fn asks(method: &str, version: Option<u64>) -> Write {
     (method.to_owned(), version.map(|version| version.to_string()))
 }
 

@@ -492,7 +492,7 @@ fn whole_gpus_on_demand_are_not_shared() {
     let mut policy = slices_by(2);
     policy["spec"]["layout"]["demandDriven"] = json!({"wholeGpus": {}});
     let found = |policy: &Value| {
-        texts(&see(&[policy.clone()]).problems)
+        texts(&see(std::slice::from_ref(policy)).problems)
             .into_iter()
             .filter(|text| text.contains("wholeGpus"))
             .collect::<Vec<_>>()
