@@ -10,7 +10,7 @@ use planner::demand::Apart;
 use planner::names::{NodeName, RequestId};
 use planner::report::{Outcome, Report};
 
-use crate::promises::behind;
+use crate::siblings::behind;
 
 /// How many plans are made for it in one round. Each finds a node for one more pod of each workload; of a workload with
 /// more pods that keep apart, the others wait.

@@ -29,6 +29,7 @@ pub mod review;
 pub mod round;
 pub mod seen;
 mod send_back;
+mod siblings;
 pub mod steps;
 pub mod surge;
 pub mod wanted;

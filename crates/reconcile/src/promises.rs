@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use observe::objects::Key;
-use planner::demand::Request;
 use planner::names::{NodeName, RequestId};
-use planner::report::{Outcome, Report};
+use planner::report::Outcome;
 use rollout::Advance;
 
 use crate::admission::{CheckAnswer, CheckState};
 use crate::input::Input;
 use crate::planned_round::PlannedRound;
+use crate::siblings::behind;
 
 /// Who is promised slices of each node, in the order of the report.
 pub(crate) fn promises(
@@ -47,41 +47,6 @@ pub(crate) fn promises(
         }
     }
     promises
-}
-
-/// Requests whose pods may not share the node that is planned for them with a pod like them, which comes first there: who
-/// has a promise, then who has waited longer. The planner plans pods one by one, and the scheduler puts one of them there.
-pub(crate) fn behind(requests: &[Request], report: &Report) -> BTreeSet<RequestId> {
-    let requests: BTreeMap<&RequestId, &Request> =
-        requests.iter().filter(|r| !r.keeps_apart.is_empty()).map(|r| (&r.id, r)).collect();
-    let mut placed: Vec<(&Request, &NodeName)> = report
-        .requests
-        .iter()
-        .filter_map(|report| match &report.outcome {
-            Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
-                Some((*requests.get(&report.id)?, node))
-            }
-            Outcome::Unserved { .. } => None,
-        })
-        .collect();
-    placed.sort_by_key(|(request, node)| {
-        (
-            request.promised.as_ref() != Some(*node),
-            std::cmp::Reverse(request.priority),
-            request.since,
-            &request.id,
-        )
-    });
-    let mut first = BTreeSet::new();
-    let mut behind = BTreeSet::new();
-    for (request, node) in placed {
-        for rule in &request.keeps_apart {
-            if !first.insert((node, &request.id.namespace, rule)) {
-                behind.insert(request.id.clone());
-            }
-        }
-    }
-    behind
 }
 
 /// Requests of workloads whose check says `Ready`, or does so now.

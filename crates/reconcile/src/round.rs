@@ -21,8 +21,9 @@ use crate::planned_round::{PlannedRound, plan_next_round};
 use crate::plugin_map::{PluginMapRound, plugin_map};
 use crate::plugin_pointer;
 use crate::policy_status::statuses;
-use crate::promises::{behind, promises};
+use crate::promises::promises;
 use crate::send_back::send_back;
+use crate::siblings::behind;
 
 /// What one round found, decided and says.
 #[must_use]

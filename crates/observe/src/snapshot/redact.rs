@@ -497,9 +497,8 @@ impl Redactor<'_> {
         let mut workload = Workload { metadata, ..workload.clone() };
         workload.spec.queue_name = self.names.thing(namespace, &workload.spec.queue_name);
         for set in &mut workload.spec.pod_sets {
-            let rules = apart::of_template(&set.template);
-            let rules = rules.into_iter().map(|rule| rule.renamed(&self.rules)).collect();
-            set.template.metadata = apart::noted_on_template(&rules);
+            let rules = apart::of_template(&set.template).into_iter().map(|rule| rule.renamed(&self.rules));
+            set.template.metadata = apart::noted_on_template(&rules.collect());
             set.template.spec = self.spec(namespace, name, &set.template.spec.whole()).into();
         }
         workload.status.admission = workload.status.admission.map(|admission| {

@@ -6,7 +6,6 @@
 //! gaps to what is small.
 
 use super::model::Model;
-use super::order::InOrder;
 use super::price::Pattern;
 use super::refill;
 use super::shape::Shape;
@@ -18,10 +17,6 @@ use crate::solver::program::mix;
 const ALL: i64 = 1 << 20;
 /// How much larger than it is something may seem, by turns, in the same unit.
 const SHAKEN: [i64; 4] = [0, ALL / 10, ALL / 5, 2 * ALL / 5];
-/// Ways in which what is worth most is done first.
-const WAYS: u64 = 40;
-/// Beyond so many pairs of a copy and a thing to do, that is not tried.
-const PAIRS: i64 = 60_000;
 /// As many ways measure everything as it is, and the others weigh what copies have.
 const AS_IT_IS: u64 = 12;
 
@@ -157,28 +152,6 @@ impl Measure {
 /// A number from nothing to this, always the same for the same seed.
 fn below(seed: u64, end: i64) -> i64 {
     i64::try_from(mix(seed) % end.unsigned_abs().max(1)).unwrap_or(0)
-}
-
-/// The best of some ways in which idle copies do what is worth most for its size first, with its values; nothing, where
-/// there are so many copies and things that it would take long.
-pub(super) fn dearest_first(model: &Model<'_>, copies: &[usize]) -> Option<(State, Vec<i64>)> {
-    let nothing = refill::nothing(model);
-    let worth = refill::savings(model, &nothing.sums(model, true));
-    let rows = model.instance.rows.iter().zip(&model.coverable);
-    let wanted: Vec<i64> = rows.map(|(row, coverable)| if *coverable { row.rhs } else { 0 }).collect();
-    let things = wanted.iter().sum::<i64>().saturating_mul(i64::try_from(nothing.pieces.len()).ok()?);
-    if things > PAIRS {
-        return None;
-    }
-    let mut fit = InOrder::new(model, nothing, copies);
-    let ways = (0..WAYS).filter_map(|way| {
-        let measure = Measure::new(way);
-        let order = measure.dearest_first(&fit.shares, &wanted, &worth);
-        fit.begin_anew();
-        fit.fullest_first(&order, measure, usize::MAX);
-        Some((fit.state.clone(), fit.state.values(model)?))
-    });
-    ways.min_by(|(_, a), (_, b)| a.cmp(b))
 }
 
 /// The state with every copy idle.

@@ -7,7 +7,7 @@ use super::refute::Refuter;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
-use super::{Decided, Part, Parted, Proof, Settled, anew, refill};
+use super::{Decided, Part, Parted, Proof, Settled, dearest, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
 use crate::solver::work::Allowance;
 
@@ -36,7 +36,7 @@ impl<'m> Filling<'m> {
         let state = refill::nothing(model);
         let values = state.values(model)?;
         let is_free = orders.turns.is_empty();
-        let dearest = || is_free.then(|| anew::dearest_first(model, &orders.copies)).flatten();
+        let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
         Some(Self { model, orders, together: Together::new(model), start, state, values, proved: vec![] })

@@ -9,6 +9,7 @@
 //! a kind gets its decision, with the later levels in view ([`settle`]).
 
 mod anew;
+mod dearest;
 mod fill;
 mod master;
 mod model;
