@@ -106,7 +106,7 @@ fn the_oldest_first_with_many_kinds_is_served_as_one_after_the_other_could_be() 
         seed += 1;
         let mut numbers = Numbers::new(seed);
         let mut of = |low: u64, high: u64| usize::try_from(low + numbers.below(high - low + 1)).unwrap();
-        let shape = Rooms { nodes: of(1, 3), gpus: of(1, 4), pods: of(66, 80), kinds: 28 };
+        let shape = Rooms { nodes: of(1, 3), gpus: of(1, 4), pods: of(44, 80), kinds: 28 };
         let (inventory, requests) = of_their_own(rooms(shape, seed), &mut numbers);
         let order = by_age(&requests);
         let Some(best) = one_after_the_other(&inventory, &order, 20_000) else { continue };

@@ -86,6 +86,8 @@ const REFILL: u64 = 1_000_000_000;
 const KINDS: usize = 40;
 /// Beyond so many, the program for all copies together takes too long as well.
 pub const MANY_KINDS: usize = 64;
+/// Beyond so many it is not asked who can be served beside whom: each question would be such a program.
+pub const KINDS_IN_TURN: usize = KINDS;
 
 /// Which levels of an instance with parts are looked at how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -244,7 +246,7 @@ pub fn serve_in_turn(
     (level, queue): (usize, &[RowIndex]),
 ) -> Option<Vec<Decided>> {
     instance.validate().ok()?;
-    let model = fill::suited(instance, parts, (level + 1, MANY_KINDS))?;
+    let model = fill::suited(instance, parts, (level + 1, KINDS_IN_TURN))?;
     let mut filling = Filling::new(&model, orders)?;
     filling.up_to(level)?;
     let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
