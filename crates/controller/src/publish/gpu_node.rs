@@ -82,6 +82,11 @@ pub async fn write(
         if let Some(version) = &version {
             body["metadata"]["resourceVersion"] = json!(version);
         }
+        // The status is of the spec that was written just before, whose number is not known in advance.
+        let generation = last.as_ref().and_then(|written: &GpuNode| written.metadata.generation);
+        if let (Some(told), Some(generation)) = (body.pointer_mut("/status/observedGeneration"), generation) {
+            *told = json!(generation);
+        }
         let written: GpuNode = match nothing_left(target, &body, now) {
             Some(spec) => {
                 let body = json!({"metadata": {"resourceVersion": version}, "spec": spec});

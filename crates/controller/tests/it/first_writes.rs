@@ -23,6 +23,10 @@ type Write = (String, Option<String>);
 #[derive(Clone, Default)]
 struct Place {
     version: Arc<Mutex<u64>>,
+    /// How often all but its status was written.
+    generation: Arc<Mutex<u64>>,
+    /// The generation that its status describes.
+    described: Arc<Mutex<Option<u64>>>,
     /// What was asked for, in order.
     asked: Arc<Mutex<Vec<Write>>>,
 }
@@ -44,6 +48,13 @@ impl Respond for Place {
         }
         *version += 1;
         object["metadata"]["resourceVersion"] = json!(version.to_string());
+        let mut generation = self.generation.lock().unwrap();
+        if request.url.path().ends_with("/status") {
+            *self.described.lock().unwrap() = object["status"]["observedGeneration"].as_u64();
+        } else {
+            *generation += 1;
+        }
+        object["metadata"]["generation"] = json!(*generation);
         if object["spec"].is_null() {
             object["spec"] = json!({});
         }
@@ -79,8 +90,11 @@ impl Site {
 
     async fn writes_gpu_node(&self, may: impl Fn() -> bool) -> Result<Written, CallError> {
         let spec = GpuNodeSpec { policy: Some("research".to_owned()), ..GpuNodeSpec::default() };
-        let status =
-            GpuNodeStatus { slices: Some("7 x 1g.10gb, 7 free".to_owned()), ..GpuNodeStatus::default() };
+        let status = GpuNodeStatus {
+            slices: Some("7 x 1g.10gb, 7 free".to_owned()),
+            observed_generation: Some(1),
+            ..GpuNodeStatus::default()
+        };
         let node = NodeName("n1".to_owned());
         let wanted = Wanted { node: &node, owner_uid: "uid-n1", spec: &spec, status: &status, agent: false };
         gpu_node::write(&self.calls, &wanted, None, may).await
@@ -113,6 +127,14 @@ async fn a_gpu_node_that_another_replica_has_made_meanwhile_is_not_written_over(
 
     assert!(late.is_conflict(), "{late}");
     assert_eq!(site.asked(), [asks("POST", None)], "nothing but what is refused");
+}
+
+/// Otherwise the next round would write the status of every new node a second time, for this number alone.
+#[tokio::test]
+async fn the_status_of_a_new_gpu_node_describes_the_spec_that_was_written_with_it() {
+    let site = site().await;
+    site.writes_gpu_node(|| true).await.unwrap();
+    assert_eq!(*site.place.described.lock().unwrap(), Some(2), "made, and given its spec");
 }
 
 #[tokio::test]

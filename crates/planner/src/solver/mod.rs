@@ -53,7 +53,9 @@ pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
 pub use memory::Memory;
-pub use parts::{Asked, Copy, Decided, KINDS_IN_TURN, MANY_KINDS, Orders, Part, Parted, serve_in_turn, solve_parts};
+pub use parts::{
+    Asked, Copy, Decided, KINDS_IN_TURN, MANY_KINDS, Orders, Part, Parted, serve_in_turn, solve_parts,
+};
 
 /// Finds the best choice, level by level.
 ///
