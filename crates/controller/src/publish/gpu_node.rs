@@ -84,8 +84,8 @@ pub async fn write(
         }
         // The status is of the spec that was written just before, whose number is not known in advance.
         let generation = last.as_ref().and_then(|written: &GpuNode| written.metadata.generation);
-        if let (Some(told), Some(generation)) = (body.pointer_mut("/status/observedGeneration"), generation) {
-            *told = json!(generation);
+        if let (Some(status), Some(generation)) = (body.get_mut("status"), generation) {
+            describes(status, generation);
         }
         let written: GpuNode = match nothing_left(target, &body, now) {
             Some(spec) => {
@@ -99,6 +99,17 @@ pub async fn write(
         last = Some(written);
     }
     Ok(last.map_or(Written::Same, |last| Written::Now(Box::new(last))))
+}
+
+/// Says in a status, and in its conditions, of which generation of the spec it is.
+fn describes(status: &mut Value, generation: i64) {
+    let says = |of: &mut Value| {
+        if let Some(told) = of.get_mut("observedGeneration") {
+            *told = json!(generation);
+        }
+    };
+    says(status);
+    status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten().for_each(says);
 }
 
 /// What is awaited of a `GpuNode` that was written.

@@ -12,6 +12,7 @@ use controller::client::tamed;
 use controller::publish::gpu_node::{self, Wanted, Written};
 use controller::settings::MapRef;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use planner::names::NodeName;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
@@ -25,8 +26,8 @@ struct Place {
     version: Arc<Mutex<u64>>,
     /// How often all but its status was written.
     generation: Arc<Mutex<u64>>,
-    /// The generation that its status describes.
-    described: Arc<Mutex<Option<u64>>>,
+    /// The generations that its status and its condition describe.
+    described: Arc<Mutex<Vec<u64>>>,
     /// What was asked for, in order.
     asked: Arc<Mutex<Vec<Write>>>,
 }
@@ -50,7 +51,9 @@ impl Respond for Place {
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         let mut generation = self.generation.lock().unwrap();
         if request.url.path().ends_with("/status") {
-            *self.described.lock().unwrap() = object["status"]["observedGeneration"].as_u64();
+            let status = &object["status"];
+            let of = [&status["observedGeneration"], &status["conditions"][0]["observedGeneration"]];
+            *self.described.lock().unwrap() = of.map(Value::as_u64).into_iter().flatten().collect();
         } else {
             *generation += 1;
         }
@@ -93,11 +96,23 @@ impl Site {
         let status = GpuNodeStatus {
             slices: Some("7 x 1g.10gb, 7 free".to_owned()),
             observed_generation: Some(1),
+            conditions: vec![ready()],
             ..GpuNodeStatus::default()
         };
         let node = NodeName("n1".to_owned());
         let wanted = Wanted { node: &node, owner_uid: "uid-n1", spec: &spec, status: &status, agent: false };
         gpu_node::write(&self.calls, &wanted, None, may).await
+    }
+}
+
+fn ready() -> Condition {
+    Condition {
+        type_: "Ready".to_owned(),
+        status: "True".to_owned(),
+        reason: "Converged".to_owned(),
+        message: "it has its layout".to_owned(),
+        observed_generation: Some(1),
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
     }
 }
 
@@ -134,7 +149,7 @@ async fn a_gpu_node_that_another_replica_has_made_meanwhile_is_not_written_over(
 async fn the_status_of_a_new_gpu_node_describes_the_spec_that_was_written_with_it() {
     let site = site().await;
     site.writes_gpu_node(|| true).await.unwrap();
-    assert_eq!(*site.place.described.lock().unwrap(), Some(2), "made, and given its spec");
+    assert_eq!(*site.place.described.lock().unwrap(), [2, 2], "made, and given its spec");
 }
 
 #[tokio::test]
