@@ -42,7 +42,7 @@ pub use handle::{
 pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
 pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
-pub use power::Work;
+pub use power::{Load, Work};
 pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};
 pub use topology::{Bridge, BridgeKind, FarEnd, Nearness, NumaNode, NvLinks, Seat, Topology, UnknownMachine};

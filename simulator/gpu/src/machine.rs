@@ -44,9 +44,24 @@ impl Target {
 pub enum Activity {
     /// It watches (an open file): in the way of mode changes and resets.
     Watches,
+    /// It has channels and memory, and computes nothing, as a notebook does most
+    /// of the time: in the way of everything that `Computes` is in the way of.
+    Idles,
     /// It has channels and memory: in the way of creating instances, too,
     /// when it has the whole GPU.
     Computes,
+}
+
+impl Activity {
+    /// Whether it has channels and memory: NVML lists it, and the GPU's clocks
+    /// are up.
+    #[must_use]
+    pub const fn has_context(self) -> bool {
+        match self {
+            Self::Watches => false,
+            Self::Idles | Self::Computes => true,
+        }
+    }
 }
 
 /// A process that has something open.

@@ -13,11 +13,15 @@ pub(crate) struct Meter {
     pub(crate) energy_uj: u64,
     /// Time during which somebody computed on it, in µs.
     pub(crate) busy_us: u64,
+    /// Time during which somebody could have computed on it, in µs: its clocks
+    /// were up. States of before it was known have counted none.
+    #[serde(default)]
+    pub(crate) awake_us: u64,
 }
 
 impl Meter {
     /// One that begins now.
     pub(crate) const fn from(at: Timestamp) -> Self {
-        Self { at, energy_uj: 0, busy_us: 0 }
+        Self { at, energy_uj: 0, busy_us: 0, awake_us: 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! The power of a GPU, its energy, and the working time of its parts. A GPU is idle or busy, depending on
+//! The power of a GPU, its energy, and the working time of its parts. A GPU is at rest, open or at work, depending on
 //! its clients: its meter is read when that changes, and the energy between two readings is a product. So
 //! the counters are exact, and a query changes nothing.
 
@@ -22,8 +22,20 @@ struct Rating {
     /// The lowest limit that it takes, in W, where a capture shows it; the
     /// highest is that of the data sheet.
     least_w: Option<u32>,
-    /// What one of them drew at rest and at work, in mW, where that was seen.
-    seen_mw: Option<[u32; 2]>,
+    /// What one of them drew at rest, open and at work, in mW, where that was
+    /// seen.
+    seen_mw: Option<[u32; 3]>,
+}
+
+/// What a GPU has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Load {
+    /// No program has a context on it.
+    Rest,
+    /// Programs have contexts on it and compute nothing: its clocks are up.
+    Open,
+    /// Programs compute on it.
+    Work,
 }
 
 const fn rated(product: &'static str, power_w: u32, least_w: Option<u32>) -> Rating {
@@ -31,8 +43,8 @@ const fn rated(product: &'static str, power_w: u32, least_w: Option<u32>) -> Rat
 }
 
 impl Rating {
-    const fn seen(self, at_rest_mw: u32, at_work_mw: u32) -> Self {
-        Self { seen_mw: Some([at_rest_mw, at_work_mw]), ..self }
+    const fn seen(self, at_rest_mw: u32, open_mw: u32, at_work_mw: u32) -> Self {
+        Self { seen_mw: Some([at_rest_mw, open_mw, at_work_mw]), ..self }
     }
 }
 
@@ -45,9 +57,9 @@ const RATINGS: &[Rating] = &[
     rated("NVIDIA A30", 165, Some(100)),
     rated("NVIDIA H100 PCIe", 350, Some(200)),
     // With driver 580.159.04, and PyTorch at work.
-    rated("NVIDIA H100 80GB HBM3", 700, Some(200)).seen(70_000, 690_000),
+    rated("NVIDIA H100 80GB HBM3", 700, Some(200)).seen(70_000, 119_000, 690_000),
     rated("NVIDIA H100 NVL", 400, Some(200)),
-    rated("NVIDIA H200", 700, Some(200)).seen(82_000, 692_000),
+    rated("NVIDIA H200", 700, Some(200)).seen(82_000, 132_000, 692_000),
     rated("NVIDIA GH200 480GB", 900, None),
     rated("Tesla P4", 75, None),
     rated("Tesla P40", 250, None),
@@ -123,18 +135,33 @@ impl Gpu {
         Some((rating.least_w? * 1000, rating.power_w * 1000))
     }
 
-    /// What it draws, in mW, at rest or at work: what was seen of its kind, else a
-    /// sixth or four fifths of its board power; and never more than its limit.
+    /// What it draws, in mW, at rest, open or at work: what was seen of its kind,
+    /// else a sixth, a fifth or four fifths of its board power; and never more
+    /// than its limit.
     #[must_use]
-    pub fn power_mw(&self, busy: bool) -> Option<u32> {
+    pub fn power_mw(&self, load: Load) -> Option<u32> {
         let full = self.default_power_limit_mw()?;
-        let [rest, work] = self.rating()?.seen_mw.unwrap_or([full / 6, full / 5 * 4]);
-        let draws = if busy { work } else { rest };
+        let [rest, open, work] = self.rating()?.seen_mw.unwrap_or([full / 6, full / 5, full / 5 * 4]);
+        let draws = match load {
+            Load::Rest => rest,
+            Load::Open => open,
+            Load::Work => work,
+        };
         Some(draws.min(self.power_limit_mw()?))
     }
 }
 
 impl Machine {
+    fn load(&self, gpu: u16) -> Load {
+        let on = self.clients.values().filter(|client| client.target.gpu() == gpu);
+        let load = on.map(|client| match client.activity {
+            Activity::Watches => Load::Rest,
+            Activity::Idles => Load::Open,
+            Activity::Computes => Load::Work,
+        });
+        load.max().unwrap_or(Load::Rest)
+    }
+
     fn computes(&self, at: impl Fn(Target) -> bool) -> bool {
         self.clients.values().any(|client| client.activity == Activity::Computes && at(client.target))
     }
@@ -158,15 +185,17 @@ impl Machine {
 
     /// The meter at a moment after the last reading.
     fn meter_at(&self, index: u16, gpu: &Gpu, at: Timestamp) -> Meter {
-        let Meter { at: read, energy_uj, busy_us } = gpu.meter;
+        let Meter { at: read, energy_uj, busy_us, awake_us } = gpu.meter;
         let passed = microseconds(read, at);
-        let busy = self.computes(|target| target.gpu() == index);
+        let load = self.load(index);
+        let counted = |counts: bool| if counts { passed } else { 0 };
         // mW and µs make nJ.
-        let drawn = u64::from(gpu.power_mw(busy).unwrap_or(0)).saturating_mul(passed) / 1000;
+        let drawn = u64::from(gpu.power_mw(load).unwrap_or(0)).saturating_mul(passed) / 1000;
         Meter {
             at: read.max(at),
             energy_uj: energy_uj.saturating_add(drawn),
-            busy_us: busy_us.saturating_add(if busy { passed } else { 0 }),
+            busy_us: busy_us.saturating_add(counted(load == Load::Work)),
+            awake_us: awake_us.saturating_add(counted(load >= Load::Open)),
         }
     }
 
@@ -186,6 +215,17 @@ impl Subject<'_> {
         self.clients().any(|client| client.activity == Activity::Computes)
     }
 
+    /// What it has to do: for a MIG device, what its own clients do.
+    #[must_use]
+    pub fn load(self) -> Load {
+        let awake = self.clients().any(|client| client.activity.has_context());
+        match (self.is_busy(), awake) {
+            (true, _) => Load::Work,
+            (false, true) => Load::Open,
+            (false, false) => Load::Rest,
+        }
+    }
+
     /// What the GPU has drawn since its driver was loaded, in mJ.
     ///
     /// # Errors
@@ -193,6 +233,18 @@ impl Subject<'_> {
     pub fn energy_mj(self, at: Timestamp) -> Reply<u64> {
         self.gpu.default_power_limit_mw().ok_or(NvmlError::NotSupported)?;
         Ok(self.machine.meter_at(self.index, self.gpu, at).energy_uj / 1000)
+    }
+
+    /// How long its clocks were down since its host was booted, in µs: nobody had
+    /// a context on it. With MIG on, how long nobody has computed, as for
+    /// [`Self::idle_us`]: what hardware counts then was not seen.
+    #[must_use]
+    pub fn rest_us(self, at: Timestamp) -> u64 {
+        if self.gpu.mig_is_on() {
+            return self.idle_us(at);
+        }
+        let awake_us = self.machine.meter_at(self.index, self.gpu, at).awake_us;
+        microseconds(self.machine.booted, at).saturating_sub(awake_us)
     }
 
     /// How long nobody has computed on it since the host was booted, in µs: with MIG

@@ -10,7 +10,7 @@ use crate::error::{NvmlError, Reply};
 use crate::event::Happened;
 use crate::fault::{Behaviour, Verb};
 use crate::handle::{ComputeHandle, Device, InstanceHandle, Placement, compute_handle, instance_handle};
-use crate::machine::{Activity, Machine, Share, Target};
+use crate::machine::{Client, Machine, Share, Target};
 use crate::mode::{Activation, MigMode, Mode};
 use crate::model::MigFacts;
 use crate::session::Nvml;
@@ -115,8 +115,9 @@ impl Nvml<'_> {
             let Some(profile) = profile.filter(|_| nvml.state(gpu).mig_is_on()) else {
                 return Err(NvmlError::NotSupported);
             };
-            let whole = (Target::Gpu(gpu), Activity::Computes);
-            if nvml.machine.clients().any(|(_, c)| (c.target, c.activity) == whole) {
+            let has_all =
+                |client: &Client| client.target == Target::Gpu(gpu) && client.activity.has_context();
+            if nvml.machine.clients().any(|(_, client)| has_all(client)) {
                 return Err(NvmlError::InUse);
             }
             let placement = choose(nvml, profile).ok_or(NvmlError::InsufficientResources)?;

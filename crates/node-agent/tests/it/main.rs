@@ -6,6 +6,7 @@ mod api_server;
 mod change;
 mod command_line;
 mod gate;
+mod hardware;
 mod node;
 mod report;
 mod scene;

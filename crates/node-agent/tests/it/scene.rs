@@ -1,7 +1,7 @@
 //! A node with its agent, and what people read of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -32,6 +32,17 @@ pub(crate) struct Scene {
 impl Scene {
     /// The node with its plugin, and nobody on it.
     pub(crate) async fn new() -> Self {
+        let scene = Self::with_library(&library()).await;
+        scene.plugin();
+        scene
+    }
+
+    /// The node over the GPUs of this machine; kubelet offers nothing yet.
+    pub(crate) async fn over_hardware(library: &Path) -> Self {
+        Self::with_library(library).await
+    }
+
+    async fn with_library(library: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = node::create(&folder.path().join("gpus"));
         let devices = node::devices(&node::machine());
@@ -39,18 +50,9 @@ impl Scene {
         std::fs::write(folder.path().join("boot_id"), "boot-1\n").unwrap();
         let libraries = folder.path().join("driver/usr/lib64");
         std::fs::create_dir_all(&libraries).unwrap();
-        std::os::unix::fs::symlink(library(), libraries.join("libnvidia-ml.so.1")).unwrap();
-        let scene = Self {
-            api: ApiServer::start("gpu-7").await,
-            kubelet,
-            store,
-            folder,
-            devices,
-            agents: 0,
-            agent: None,
-        };
-        scene.plugin();
-        scene
+        std::os::unix::fs::symlink(library, libraries.join("libnvidia-ml.so.1")).unwrap();
+        let api = ApiServer::start("gpu-7").await;
+        Self { api, kubelet, store, folder, devices, agents: 0, agent: None }
     }
 
     /// The plugin registers what the GPUs had when nobody had changed them.
@@ -207,8 +209,34 @@ impl Scene {
 
     /// What the agent's process has mapped.
     pub(crate) fn maps(&self) -> String {
+        std::fs::read_to_string(self.process().join("maps")).unwrap()
+    }
+
+    /// NVIDIA's device files that the agent's process has open.
+    pub(crate) fn open_devices(&self) -> Vec<PathBuf> {
+        let open = std::fs::read_dir(self.process().join("fd")).unwrap();
+        let files = open.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+        files.filter(|file| file.to_string_lossy().starts_with("/dev/nvidia")).collect()
+    }
+
+    /// What the agent's process takes: resident memory, and processor time in hundredths of a second.
+    pub(crate) fn cost(&self) -> String {
+        let status = std::fs::read_to_string(self.process().join("status")).unwrap();
+        let memory = status
+            .lines()
+            .filter(|line| ["VmRSS", "VmHWM", "RssAnon"].iter().any(|one| line.starts_with(one)));
+        let stat = std::fs::read_to_string(self.process().join("stat")).unwrap();
+        // The name ends with the last bracket; user and system time are fields 14 and 15.
+        let mut after = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11);
+        let (user, system) = (after.next().unwrap(), after.next().unwrap());
+        let memory: Vec<_> =
+            memory.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        format!("{}; user {user}, system {system}", memory.join(", "))
+    }
+
+    fn process(&self) -> PathBuf {
         let pid = self.agent.as_ref().unwrap().id().unwrap();
-        std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap()
+        Path::new("/proc").join(pid.to_string())
     }
 
     /// Waits until the log has this.

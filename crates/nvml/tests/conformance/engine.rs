@@ -194,7 +194,7 @@ impl Gpus for InProcess<'_> {
             },
         };
         let clients = machine.clients().map(|(_, client)| client);
-        let computing = clients.filter(|c| here(c.target.gpu()) && c.activity == gpu::Activity::Computes);
+        let computing = clients.filter(|c| here(c.target.gpu()) && c.activity.has_context());
         Ok(Layout { slices, processes: Some(computing.map(process).collect()) })
     }
 

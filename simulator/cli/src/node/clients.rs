@@ -84,6 +84,10 @@ struct Opens {
     /// How much memory it has there, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 0)]
     memory: u32,
+    /// It has what a program that computes has, and computes nothing, like a notebook between two
+    /// cells: it blocks the same, the utilisation is 0, and the clocks are up.
+    #[arg(long, conflicts_with = "watches")]
+    idles: bool,
     /// It only monitors: it blocks changes of the MIG mode and resets, but not the creation of
     /// instances.
     #[arg(long)]
@@ -96,7 +100,11 @@ impl Opens {
             let target = self.on.find(&state.machine)?;
             if self.watches { Ok(target) } else { place::where_one_computes(&state.machine, target) }
         })??;
-        let activity = if self.watches { Activity::Watches } else { Activity::Computes };
+        let activity = match (self.watches, self.idles) {
+            (true, _) => Activity::Watches,
+            (false, true) => Activity::Idles,
+            (false, false) => Activity::Computes,
+        };
         Ok(Client { pid, name, target, activity, memory_mib: self.memory })
     }
 }

@@ -3,7 +3,9 @@
 //! asked both (`tests/sweep.py`).
 //!
 //! A line of a capture is a call, the numbers that it was given, and the answer: `Clock(0-1,1-3 2,0) = 1980` is
-//! seven calls. `"*"` stands for what names one card or one machine. Readings of the moment are compared by
+//! seven calls. `"*"` stands for what names one card, one machine or one process. The captures that end with
+//! `-open` and `-work` have what was different while a CUDA program had a context and memory (1 GiB allocated), and
+//! while it computed. Readings of the moment are compared by
 //! their kind, everything else must be equal, except for what is listed here: each line of the list has a
 //! reason, and a line that is not needed any more fails the test like a new difference does.
 
@@ -12,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 use clients::{Node, find};
-use gpu::{Caller, DriverBranch, Machine, Mode, Model};
+use gpu::{Activity, Caller, Client, DriverBranch, Machine, Mode, Model, Target};
 use serde_json::Value;
 
 const DRIVER: &str = "580.159.04";
@@ -47,6 +49,24 @@ const DIFFERS_ON_THE_H100: &[(&str, &str)] = &[
     ("nvmlDeviceGetModuleId", "it sat in another place of its board (the same capture)"),
     ("PlatformInfo(1-2)", "the module's number, again"),
 ];
+
+/// What differs while a program is there.
+const DIFFERS_WITH_A_PROGRAM: &[(&str, &str)] = &[
+    ("MemoryInfo_v2", "a context takes 8.8 MiB that are not its process's, and of a simulated one nothing"),
+    ("nvmlDeviceGetMemoryInfo", "the same"),
+    ("nvmlDeviceGetBAR1MemoryInfo", "the same"),
+];
+
+/// What another program would do in other proportions.
+const OF_THE_PROGRAM: &str = "Gpm(1-5 7 12)";
+
+/// What a program does on the card while it is asked.
+#[derive(Clone, Copy, Debug)]
+enum Program {
+    None,
+    /// Its differences from a card without one are in this file.
+    Some(Activity, &'static str),
+}
 
 /// The calls of a line's head: `Name(1-2,0 7)`.
 fn calls(head: &str) -> Vec<String> {
@@ -104,6 +124,10 @@ fn is_as_seen(seen: &Value, said: &Value, of_the_moment: bool) -> bool {
             };
             seen.len() == said.len() && seen.iter().all(same)
         }
+        (Value::Array(seen), Value::Array(said)) => {
+            seen.len() == said.len()
+                && seen.iter().zip(said).all(|(seen, said)| is_as_seen(seen, said, of_the_moment))
+        }
         (Value::Number(_), Value::Number(_)) if of_the_moment => true,
         // A double that is whole is written with and without a fraction.
         (Value::Number(seen), Value::Number(said)) => seen == said || seen.as_f64() == said.as_f64(),
@@ -122,19 +146,26 @@ fn machine(model: &str) -> Machine {
 }
 
 #[track_caller]
-fn check(model: &str, name: &str, differs: &[&[(&str, &str)]]) {
+fn check(model: &str, name: &str, program: Program, differs: &[&[(&str, &str)]]) {
     let Some(found) = find(&["python"]) else { return };
-    let node = Node::new(machine(model), found.library).unwrap().with_driver(DRIVER).unwrap();
+    let mut machine = machine(model);
+    let mut seen = capture(name);
+    let mut moment = meant(OF_THE_MOMENT.iter().copied());
+    if let Program::Some(activity, differences) = program {
+        let (name, target) = ("python3".to_owned(), Target::Gpu(0));
+        machine.open(Client { pid: 4242, name, target, activity, memory_mib: 1542 }).unwrap();
+        seen.extend(capture(differences));
+        moment.extend(calls(OF_THE_PROGRAM));
+    }
+    let node = Node::new(machine, found.library).unwrap().with_driver(DRIVER).unwrap();
     let python = found.programs[0].to_str().unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sweep.py");
     let said = node.run(python, &[script, "0.01"], "").unwrap();
     assert_eq!(said.code, 0, "{}", said.err);
     let mut said: BTreeMap<String, Value> = serde_json::from_str(&said.out).unwrap();
-    let seen = capture(name);
     if !seen.keys().any(|call| belongs_apart(call)) {
         said.retain(|call, _| !belongs_apart(call));
     }
-    let moment = meant(OF_THE_MOMENT.iter().copied());
     let listed = meant(differs.iter().copied().flatten().map(|(pattern, _)| *pattern));
     let mut wrong = Vec::new();
     for call in seen.keys().chain(said.keys()).collect::<BTreeSet<_>>() {
@@ -154,14 +185,41 @@ fn check(model: &str, name: &str, differs: &[&[(&str, &str)]]) {
     assert!(wrong.is_empty(), "{} of {} calls:\n{}", wrong.len(), seen.len(), wrong.join("\n"));
 }
 
+const H100: (&str, &str) = ("NVIDIA H100 80GB HBM3", "h100-80gb-580.159.04.txt");
+const H200: (&str, &str) = ("NVIDIA H200", "h200-580.159.04.txt");
+
 #[test]
 fn an_h100_answers_as_a_real_one() {
-    check("NVIDIA H100 80GB HBM3", "h100-80gb-580.159.04.txt", &[DIFFERS, DIFFERS_ON_THE_H100]);
+    check(H100.0, H100.1, Program::None, &[DIFFERS, DIFFERS_ON_THE_H100]);
+}
+
+#[test]
+fn an_h100_on_which_a_program_idles_answers_as_a_real_one() {
+    let program = Program::Some(Activity::Idles, "h100-80gb-580.159.04-open.txt");
+    check(H100.0, H100.1, program, &[DIFFERS, DIFFERS_ON_THE_H100, DIFFERS_WITH_A_PROGRAM]);
+}
+
+#[test]
+fn an_h100_on_which_a_program_computes_answers_as_a_real_one() {
+    let program = Program::Some(Activity::Computes, "h100-80gb-580.159.04-work.txt");
+    check(H100.0, H100.1, program, &[DIFFERS, DIFFERS_ON_THE_H100, DIFFERS_WITH_A_PROGRAM]);
 }
 
 #[test]
 fn an_h200_answers_as_a_real_one() {
-    check("NVIDIA H200", "h200-580.159.04.txt", &[DIFFERS]);
+    check(H200.0, H200.1, Program::None, &[DIFFERS]);
+}
+
+#[test]
+fn an_h200_on_which_a_program_idles_answers_as_a_real_one() {
+    let program = Program::Some(Activity::Idles, "h200-580.159.04-open.txt");
+    check(H200.0, H200.1, program, &[DIFFERS, DIFFERS_WITH_A_PROGRAM]);
+}
+
+#[test]
+fn an_h200_on_which_a_program_computes_answers_as_a_real_one() {
+    let program = Program::Some(Activity::Computes, "h200-580.159.04-work.txt");
+    check(H200.0, H200.1, program, &[DIFFERS, DIFFERS_WITH_A_PROGRAM]);
 }
 
 #[test]
@@ -182,5 +240,8 @@ fn only_numbers_of_the_moment_may_be_others() {
     assert!(!is(seen, r#"{"type": 3, "value": 35}"#, true), "another kind of number");
     assert!(!is(seen, r#"{"return": 3}"#, true));
     assert!(!is("34", r#"{"error": "NotSupported"}"#, true));
+    assert!(is(r#"[{"pid": "*", "kib": 2}]"#, r#"[{"pid": 7, "kib": 2}]"#, false));
+    assert!(!is(r#"[{"pid": "*", "kib": 2}]"#, r#"[{"pid": 7, "kib": 3}]"#, false));
+    assert!(!is("[1]", "[1, 1]", false));
     assert!(is(r#""*""#, r#""GPU-1""#, false) && !is(r#""*""#, r#"{"error": "NotFound"}"#, false));
 }

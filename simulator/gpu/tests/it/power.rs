@@ -1,8 +1,8 @@
 //! Power, energy, and the working time of a GPU's parts.
 
 use gpu::{
-    Activity, Behaviour, Caller, Client, ClientId, Device, DriverBranch, Fault, InstanceHandle, Machine,
-    Mode, Model, NvmlError, Subject, Target, Times, Verb, Work,
+    Activity, Behaviour, Caller, Client, ClientId, Device, DriverBranch, Fault, InstanceHandle, Load,
+    Machine, Mode, Model, NvmlError, Subject, Target, Times, Verb, Work,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,6 +52,22 @@ fn energy_is_what_was_drawn_at_rest_and_at_work() {
     // Asking counts nothing twice, and a moment that is past takes nothing away.
     assert_eq!(energy(&mut machine, device, 40), 3 * 700_000 + 6_900_000);
     assert_eq!(energy(&mut machine, device, 5), 1_400_000 + 6_900_000);
+}
+
+#[test]
+fn a_program_that_idles_keeps_the_clocks_up_and_computes_nothing() {
+    let (mut machine, device) = machine();
+    let notebook = opens(&mut machine, 10, Target::Gpu(0), Activity::Idles);
+    assert_eq!(energy(&mut machine, device, 20), 700_000 + 1_190_000);
+    let both =
+        |of: Subject<'_>| (of.load(), of.idle_us(at(20)), of.rest_us(at(20)), of.work(at(20)).slice_us);
+    assert_eq!(asks(&mut machine, device, both), (Load::Open, 20_000_000, 10_000_000, 0));
+    machine.nvml(Caller::Root).set_mig_mode(device, Mode::Enabled).unwrap();
+    let mode = machine.nvml(Caller::Root).mig_mode(device).unwrap();
+    assert_eq!((mode.current, mode.pending), (Mode::Disabled, Mode::Enabled), "it is in the way of a reset");
+    machine.advance(at(20));
+    machine.close(notebook);
+    assert_eq!(asks(&mut machine, device, |of| (of.load(), of.rest_us(at(30)))), (Load::Rest, 20_000_000));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_uint};
 use std::fmt::Write as _;
 
-use gpu::{Gpu, NvmlError, Reply, Subject};
+use gpu::{Gpu, Load, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutArray, Versioned, text};
@@ -48,7 +48,7 @@ fn highest(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
 
 /// The one that it runs at.
 fn current(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
-    let at_rest = boards::asked(card(of)?).filter(|_| !of.is_busy()).map(|asked| asked.at_rest_mhz);
+    let at_rest = boards::asked(card(of)?).filter(|_| of.load() == Load::Rest).map(|asked| asked.at_rest_mhz);
     match (kind, at_rest) {
         (GRAPHICS | SM, Some(at_rest)) => Ok(at_rest.sm),
         (VIDEO, Some(at_rest)) => Ok(at_rest.video),

@@ -93,9 +93,10 @@ fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
         | id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => {
             asked.map(|_| Value::Long(0)).ok_or(NvmlError::NotSupported)
         }
-        id::NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION
-        | id::NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS
-        | id::NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS => history::without_work_ns(of).map(Value::Long),
+        id::NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION => history::without_work_ns(of).map(Value::Long),
+        id::NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS | id::NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS => {
+            history::with_low_clocks_ns(of).map(Value::Long)
+        }
         id::NVML_FI_DEV_MEMORY_TEMP => {
             boards::memory_temperature(of).map(Value::Int).ok_or(NvmlError::NotSupported)
         }

@@ -17,20 +17,25 @@ fn asked(of: Subject<'_>) -> Reply<()> {
     boards::asked(of.whole(NvmlError::NotSupported)?).map(drop).ok_or(NvmlError::NotSupported)
 }
 
-/// For how long its clocks were lower for want of work, in ns: as long as it was
-/// at rest.
+/// For how long it had nothing to compute, in ns.
 pub(super) fn without_work_ns(of: Subject<'_>) -> Reply<c_ulonglong> {
     asked(of)?;
     Ok(of.idle_us(store::now()).saturating_mul(1000))
+}
+
+/// For how long its clocks were down, in ns: nobody had a context on it.
+pub(super) fn with_low_clocks_ns(of: Subject<'_>) -> Reply<c_ulonglong> {
+    asked(of)?;
+    Ok(of.rest_us(store::now()).saturating_mul(1000))
 }
 
 /// For how long its clocks were lower for one reason, in ns.
 fn reduced_ns(of: Subject<'_>, reason: c_uint) -> Reply<c_ulonglong> {
     asked(of)?;
     match reason {
-        sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION
-        | sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS
-        | sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS => without_work_ns(of),
+        sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION => without_work_ns(of),
+        sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS
+        | sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS => with_low_clocks_ns(of),
         sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_POWER
             ..=sys::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_RELIABILITY => Ok(0),
         _ => Err(NvmlError::InvalidArgument),

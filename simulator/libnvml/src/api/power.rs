@@ -16,7 +16,7 @@ fn card(of: Subject<'_>) -> Reply<&Gpu> {
 
 /// What it draws now, in mW.
 pub(super) fn draw(of: Subject<'_>) -> Reply<c_uint> {
-    card(of)?.power_mw(of.is_busy()).ok_or(NvmlError::NotSupported)
+    card(of)?.power_mw(of.load()).ok_or(NvmlError::NotSupported)
 }
 
 /// The limit in force, in mW.

@@ -20,8 +20,8 @@ fn computing(call: &mut Call<'_>, device: Device) -> Reply<Vec<ProcessInfoV2>> {
     let sees_instances = call.session.is_privileged();
     call.ask(device, |of| {
         let hidden = of.mig.is_none() && of.gpu.mig_is_on() && !sees_instances;
-        let computes = of.clients().filter(|client| client.activity == Activity::Computes && !hidden);
-        let entry = computes.map(|client| {
+        let listed = of.clients().filter(|client| client.activity.has_context() && !hidden);
+        let entry = listed.map(|client| {
             let (gi, ci) = match client.target {
                 Target::Gpu(_) => (NONE, NONE),
                 Target::GpuInstance(_, gi) => (gi.into(), NONE),

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpu::{Gpu, NvmlError, Reply, Subject};
+use gpu::{Gpu, Load, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Ignored, Out, OutArray, Versioned};
@@ -148,7 +148,10 @@ entries! {
     ) {
         reasons.set(call.ask(device, |of| {
             card(of)?;
-            Ok(if of.is_busy() { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
+            Ok(match of.load() {
+                Load::Rest => sys::nvmlClocksEventReasonGpuIdle.into(),
+                Load::Open | Load::Work => 0,
+            })
         })?)
     }
 

@@ -71,6 +71,7 @@ fn clients(state: &State, out: &mut dyn Write) -> std::io::Result<()> {
     for (id, client) in state.machine.clients() {
         let does = match client.activity {
             Activity::Computes => "computes",
+            Activity::Idles => "idles",
             Activity::Watches => "watches",
         };
         let until = if state.processes.contains_key(&id) { "its process ends" } else { "it is ended" };
