@@ -62,13 +62,11 @@ fn temperature(gpu: &Gpu, driver: Driver) -> Node {
 }
 
 /// The temperatures that can be aimed at; no server's card has any. The log
-/// has them only on request.
+/// has them only on request, under these names (hardware, driver 580).
 fn target() -> [Node; 2] {
-    let nodes = vec![
-        entry("GPU Target Temp Min", "gpu_target_temp_min", NOT_GIVEN),
-        entry("GPU Target Temp Max", "gpu_target_temp_max", NOT_GIVEN),
-    ];
-    let node = block("Supported GPU Target Temp", "supported_gpu_target_temp", nodes);
+    let nodes =
+        vec![entry("Min", "gpu_target_temp_min", NOT_GIVEN), entry("Max", "gpu_target_temp_max", NOT_GIVEN)];
+    let node = block("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp", nodes);
     [node.clone().in_section(Section::SupportedTargetTemperature).on_request(), node.in_xml()]
 }
 
