@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mig::GpuResource;
 use planner::demand::Request;
 use planner::inventory::Inventory;
-use planner::names::{NodeName, PolicyName};
+use planner::names::{NodeName, PolicyName, RequestId};
 use planner::plan::UnderWay;
 use planner::policy::Policy;
 use rollout::fleet::PolicyRollout;

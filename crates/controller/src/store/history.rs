@@ -163,7 +163,7 @@ impl Store {
             self.remove(source, key);
         }
         self.awaited.is_listed(source, &keys, version);
-        if matches!(source, Source::Foreign(Foreign::LocalQueue | Foreign::ClusterQueue)) {
+        if matches!(source, Source::Foreign(super::Foreign::LocalQueue | super::Foreign::ClusterQueue)) {
             self.forget_who_keeps_nobody_waiting();
         }
         let watch = self.watch(source);
