@@ -498,9 +498,8 @@ fn who_is_ready_is_not_sent_back_for_others() {
 #[test]
 fn quota_goes_to_nobody_who_takes_the_place_of_one_that_has_quota() {
     let mut cluster = stuck();
-    let replaced = format!("team/{}", "large");
     let pair = the_workload(&mut cluster, "pair");
-    pair.metadata.annotations.insert(api::foreign::workload::REPLACES.to_owned(), replaced);
+    pair.metadata.annotations.insert(api::foreign::workload::REPLACES.to_owned(), "team/large".to_owned());
     assert_eq!(within(&mut cluster, HOLD * 3), []);
 }
 
