@@ -1,6 +1,5 @@
 //! Workloads of Kueue that take the place of others, and such as somebody made before their jobs: each pod is one request,
 //! and what was promised is kept for it.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use api::foreign::workload::REPLACES;
 use reconcile::CheckState;

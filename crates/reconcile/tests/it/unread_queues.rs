@@ -1,6 +1,5 @@
 //! Kueue serves no version of its kinds that is read here, as after an upgrade of Kueue: that is said, and what was
 //! promised before is kept.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 
