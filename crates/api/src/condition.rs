@@ -72,6 +72,8 @@ reasons! {
     NOT_ESTABLISHED = "NotEstablished";
     /// Another system (DRA, DAS) manages a node's devices.
     HANDS_OFF = "HandsOff";
+    /// Kueue serves no version of its kinds that the operator reads.
+    QUEUES_UNREAD = "QueuesUnread";
     /// `ClusterPolicy` does not point to the operator's map.
     MAP_NOT_OURS = "MapNotOurs";
     /// The operator's map cannot be written correctly.

@@ -415,6 +415,7 @@ mod tests {
             what: observe::quota::What::NotCovered {
                 workloads: vec![("team-a".to_owned(), "lab".to_owned())],
                 profiles: Vec::new(),
+                is_counted: true,
             },
         };
         let mut drifts: Vec<Drift> =

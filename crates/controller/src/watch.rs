@@ -250,16 +250,25 @@ impl Out {
     }
 }
 
-/// Which version of a foreign kind the API server serves. Asks until it knows:
-/// a CRD needs a moment until it is served.
+/// How often no version of a kind was served, before it is said that none is: a CRD needs a moment until it is served.
+const SURELY_UNREAD: usize = 5;
+
+/// Which version of a foreign kind the API server serves. Asks until it knows.
 async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
     let (group, kind, plural, versions) = foreign.names();
     let mut pause = Duration::from_millis(250);
+    let mut unread = 0;
     loop {
+        let mut are_all_answered = true;
         for version in versions {
             let group_version = format!("{group}/{version}");
             let asked = client.list_api_group_resources(&group_version);
             let listed = tokio::time::timeout(out.call_timeout, asked).await;
+            are_all_answered &= match &listed {
+                Ok(Err(kube::Error::Api(status))) => status.code == 404,
+                Ok(answer) => answer.is_ok(),
+                Err(_) => false,
+            };
             let found = listed
                 .is_ok_and(|list| list.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural)));
             if found {
@@ -272,9 +281,23 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
         let text =
             format!("no version of {plural}.{group} that can be read is served ({})", versions.join(", "));
         out.send(Change::Trouble(text)).await;
+        unread = if are_all_answered { unread + 1 } else { 0 };
+        if unread >= SURELY_UNREAD
+            && let Some(served) = versions_of(client, group, out).await
+        {
+            out.send(Change::Unread(served)).await;
+        }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
     }
+}
+
+/// The versions of a group that the API server serves; `None` where it does not say.
+async fn versions_of(client: &Client, group: &str, out: &Out) -> Option<Vec<String>> {
+    let listed = tokio::time::timeout(out.call_timeout, client.list_api_groups()).await.ok()?.ok()?;
+    let found = listed.groups.into_iter().find(|found| found.name == group);
+    let versions = found.into_iter().flat_map(|group| group.versions);
+    Some(versions.map(|version| version.version).collect())
 }
 
 /// Follows a kind of others, in a version that is served: an upgrade of theirs

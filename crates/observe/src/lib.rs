@@ -57,6 +57,7 @@ pub mod volumes;
 
 use jiff::{SignedDuration, Timestamp};
 use mig::Catalog;
+use planner::inventory::Hold;
 use planner::names::NodeName;
 
 use memory::Memory;
@@ -107,8 +108,14 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut problems);
-    let requests::Demand { requests, starting, queued } =
+    let requests::Demand { requests, starting, queued, unheard } =
         requests::all(objects, &inventory, settings, now, &mut problems);
+    // What they ask for is not known, so that the whole node stays as it is.
+    for (name, to) in &unheard {
+        if let Some(node) = inventory.nodes.get_mut(name) {
+            node.hold.get_or_insert_with(|| Hold::Promised { to: to.clone() });
+        }
+    }
     other_resources::forget_unrequested(&mut inventory, &requests);
     menu::check(objects, &nodes, &inventory, &policies, &mut problems);
     let drifts = quota::drifts(objects, &inventory, &policies);
@@ -133,6 +140,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         requests,
         starting,
         queued,
+        unheard,
         drifts,
         policies,
         rollouts,

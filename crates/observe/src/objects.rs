@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::foreign::{
     AdmissionCheck, ClusterPolicy, ClusterQueue, DscInitialization, HardwareProfile, LocalQueue, ModelServer,
-    Named, Notebook, ResourceFlavor, Workload, legacy,
+    Named, Notebook, ResourceFlavor, Workload, hardware_profile, legacy,
 };
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
@@ -51,6 +51,9 @@ pub struct Objects {
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
     /// Model servers, by kind.
     pub model_servers: BTreeMap<(String, Key), Arc<ModelServer>>,
+    /// Workbenches and model servers that cannot be read, by kind, with the hardware
+    /// profile that each names: it is in use, whatever else they say.
+    pub unread_users: BTreeMap<(String, Key), Key>,
     /// How OpenShift AI is installed, by name.
     pub installations: BTreeMap<String, DscInitialization>,
     /// Kueue's workloads.
@@ -63,6 +66,9 @@ pub struct Objects {
     pub cluster_queues: BTreeMap<String, ClusterQueue>,
     /// Kueue's local queues.
     pub local_queues: BTreeMap<Key, LocalQueue>,
+    /// Kinds of Kueue that are served in no version that is read here, such as `workloads.kueue.x-k8s.io`, each with the
+    /// versions that are served. While there are any, nothing is known of queues, and what was promised in them is kept.
+    pub unread_queues: BTreeMap<String, Vec<String>>,
     /// The GPU Operator's settings, by name.
     pub cluster_policies: BTreeMap<String, ClusterPolicy>,
     /// Whether a `GPUCluster` exists: DRA manages the GPUs then.
@@ -259,7 +265,14 @@ impl Objects {
             self.owners.insert((kind.to_owned(), key.clone()), owner.clone());
         }
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let mut reader = Reader { object: &object, complain };
+        let user = Some((kind.to_owned(), key.clone())).filter(|_| uses_profiles(group, kind));
+        let profile = user.as_ref().and_then(|_| hardware_profile::named_by(&metadata.into()));
+        let mut is_unread = false;
+        let mut complain = |problem| {
+            is_unread = true;
+            complain(problem);
+        };
+        let mut reader = Reader { object: &object, complain: &mut complain };
         match (group, kind) {
             ("", "Node") => reader.read(value, |node| self.nodes.insert(name, Arc::new(node))),
             ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, Arc::new(pod))),
@@ -308,7 +321,21 @@ impl Objects {
             ("nvidia.com", "GPUCluster") => self.gpu_cluster = true,
             _ => {}
         }
+        if let Some(user) = user {
+            match profile.filter(|_| is_unread) {
+                Some(profile) => drop(self.unread_users.insert(user, profile)),
+                None => drop(self.unread_users.remove(&user)),
+            }
+        }
     }
+}
+
+/// Whether objects of this kind name hardware profiles, which are kept as long as one does.
+fn uses_profiles(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("kubeflow.org", "Notebook") | ("serving.kserve.io", "InferenceService" | "LLMInferenceService")
+    )
 }
 
 struct Reader<'a> {

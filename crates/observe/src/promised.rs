@@ -2,6 +2,9 @@
 //!
 //! A promise belongs to an owner, and the number in it tells its requests apart. Pods that come to be get numbers that
 //! nobody could know before: so a promise whose number fits nobody is that of another request of the same owner.
+//!
+//! A workload of Kueue that somebody made before its job has no owner at first, and was promised something itself: what
+//! was promised to it is promised to its job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +22,22 @@ use crate::free::free_slices;
 /// The promises to one owner: the node, by the number of the request.
 type Numbered = BTreeMap<u32, NodeName>;
 
-/// Marks the requests that a node was promised to. `is_placed` says whether a
-/// pod of that number has its node: its promise has been kept.
+/// Marks the requests that a node was promised to, and says what is promised to nobody among them. `is_placed` says
+/// whether a pod of that number has its node: its promise has been kept. `behind`: who stands behind each workload of
+/// Kueue.
 pub(crate) fn mark(
     requests: &mut [Request],
     is_placed: impl Fn(&RequestId) -> bool,
     inventory: &Inventory,
     gpu_nodes: &BTreeMap<String, Arc<GpuNode>>,
-) {
+    behind: &BTreeMap<RequestId, RequestId>,
+) -> Vec<(NodeName, RequestId)> {
     let mut owners = read(gpu_nodes);
     if owners.is_empty() {
-        return;
+        return Vec::new();
     }
+    pass_on(&mut owners, behind);
+    let mut unheard = Vec::new();
     let mut nodes = Nodes { inventory, labels: BTreeMap::new() };
     let mut of_owner: BTreeMap<RequestId, Vec<&mut Request>> = BTreeMap::new();
     for request in requests {
@@ -65,6 +72,24 @@ pub(crate) fn mark(
         // What cannot be kept is reported as broken, to whom it was made.
         for request in requests.iter_mut().filter(|request| request.promised.is_none()) {
             request.promised = promised.remove(&request.id.ordinal);
+        }
+        owners.insert(owner, promised);
+    }
+    for (owner, promised) in owners {
+        let of = promised.into_iter().map(|(ordinal, node)| (node, RequestId { ordinal, ..owner.clone() }));
+        unheard.extend(of.filter(|(_, id)| !is_placed(id)));
+    }
+    unheard
+}
+
+/// Gives what was promised to workloads to those who stand behind them, by numbers that nobody has.
+fn pass_on(owners: &mut BTreeMap<RequestId, Numbered>, behind: &BTreeMap<RequestId, RequestId>) {
+    for (workload, owner) in behind {
+        let Some(promised) = owners.remove(workload) else { continue };
+        let of_owner = owners.entry(owner.clone()).or_default();
+        for (number, node) in promised {
+            let number = (number..).find(|number| !of_owner.contains_key(number)).unwrap_or(number);
+            of_owner.insert(number, node);
         }
     }
 }

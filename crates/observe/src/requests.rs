@@ -20,7 +20,7 @@ use mig::ProfileName;
 use planner::demand::{Evidence, Refusal, Request};
 use planner::eligible::{Eligibility, Judge};
 use planner::inventory::{Hold, Inventory};
-use planner::names::RequestId;
+use planner::names::{NodeName, RequestId};
 
 use crate::free::free_slices;
 use crate::objects::{Key, Objects, title};
@@ -38,6 +38,8 @@ pub struct Demand {
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
     pub queued: BTreeMap<Key, QueuedWorkload>,
+    /// What was promised to owners of whom nothing is heard, by node, while queues cannot be read.
+    pub unheard: Vec<(NodeName, RequestId)>,
 }
 
 /// Everything that is asked for.
@@ -78,7 +80,11 @@ pub fn all(
     }
     let mut counted = Counted::new(inventory);
     let queues = Queues::new(objects, &siblings, settings.blocked_after, now);
-    let (queued, to_come) = queues.read(&mut counted, &mut requests, problems);
+    // A part of them would be misread: a flavor that is not known has labels and taints.
+    let (queued, to_come) = match objects.unread_queues.is_empty() {
+        true => queues.read(&mut counted, &mut requests, problems),
+        false => (BTreeMap::new(), BTreeMap::new()),
+    };
     spoken_for
         .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
@@ -121,9 +127,13 @@ pub fn all(
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
     let is_placed = |id: &RequestId| siblings.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
-    promised::mark(&mut requests, is_placed, inventory, &objects.gpu_nodes);
+    let behind = queues.behind(queued.keys());
+    let mut unheard = promised::mark(&mut requests, is_placed, inventory, &objects.gpu_nodes, &behind);
     apart::keep_promises(&mut requests, &apart, inventory);
-    Demand { requests, starting, queued }
+    if objects.unread_queues.is_empty() {
+        unheard.clear();
+    }
+    Demand { requests, starting, queued, unheard }
 }
 
 /// Who waits, and what keeps it waiting once its slice is there.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mig::GpuResource;
 use planner::demand::Request;
 use planner::inventory::Inventory;
-use planner::names::{NodeName, PolicyName};
+use planner::names::{NodeName, PolicyName, RequestId};
 use planner::plan::UnderWay;
 use planner::policy::Policy;
 use rollout::fleet::PolicyRollout;
@@ -48,6 +48,8 @@ pub struct ClusterView {
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
     pub queued: BTreeMap<Key, QueuedWorkload>,
+    /// What was promised to owners of whom nothing is heard while queues cannot be read: it is kept.
+    pub unheard: Vec<(NodeName, RequestId)>,
     /// Where the quota of Kueue's queues does not fit the fleet, or who asks.
     pub drifts: Vec<Drift>,
     /// The workbenches that hold slices and have been idle for a while.

@@ -117,7 +117,12 @@ pub(crate) fn check_answers(
         let Some(workload) = input.objects.workloads.get(key) else { continue };
         for check in queued.checks.iter().filter_map(|name| workload.check(name)) {
             let is_ready = check.state == CheckState::Ready.name();
-            let verdict = if is_ready { facts.lost(queued) } else { facts.verdict(queued) };
+            let verdict = match is_ready {
+                // What an elastic job has grown by is lost without what it was before, which would end with it.
+                true if workload.replaces().is_some() && queued.sets.iter().any(|set| set.placed > 0) => None,
+                true => facts.lost(queued),
+                false => facts.verdict(queued),
+            };
             due.extend(verdict.map(|verdict| CheckAnswer {
                 workload: key.clone(),
                 check: check.name.clone(),

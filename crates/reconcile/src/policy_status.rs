@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
+use api::foreign::kueue::VERSIONS;
 use api::policy_status::{
     IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, SeatSupply, Unserved, UnservedRequest,
 };
 use api::review::REVIEWED_PLAN;
 use mig::ProfileName;
-use observe::ClusterView;
-use observe::{Problem, Severity};
+use observe::{ClusterView, Objects, Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Gpu, Hold, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
@@ -300,6 +300,7 @@ fn cluster(
             ),
         ));
     }
+    all.extend(queues_unread(input.objects).map(|sentence| (reason::QUEUES_UNREAD, sentence)));
     all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
     all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
     let of_plugin_map = plugin_map.problem.clone().or_else(|| plugin_map.lost.clone());
@@ -307,6 +308,21 @@ fn cluster(
     let elsewhere = plugin_pointer::elsewhere(input, planned);
     all.extend(elsewhere.map(|elsewhere| (reason::PLUGIN_MAP_NOT_OURS, elsewhere.message(input.now))));
     all
+}
+
+/// That Kueue serves no version that is read here, and what becomes of its workloads.
+fn queues_unread(objects: &Objects) -> Option<String> {
+    let (kind, served) = objects.unread_queues.iter().next()?;
+    let serves = match served.as_slice() {
+        [] => "in no version".to_owned(),
+        some => format!("as {}", some.join(", ")),
+    };
+    Some(format!(
+        "{kind} is served {serves}, and {} are read here: the workloads of Kueue are not read. Nothing is planned for \
+         them, no check is answered, and nodes with slices that were promised to them are left as they are. Install a \
+         release of Slicewright that reads what is served",
+        VERSIONS.join(" and ")
+    ))
 }
 
 /// The command that makes `ClusterPolicy` point to our map, when it does not.

@@ -31,7 +31,14 @@ pub(crate) fn promises(
         for (id, node) in before {
             promises.entry(node.clone()).or_default().push(id.clone());
         }
+        for (node, id) in &planned.view.unheard {
+            promises.entry(node.clone()).or_default().push(id.clone());
+        }
         return promises;
+    }
+    // Whoever cannot be heard has not given anything back.
+    for (node, id) in &planned.view.unheard {
+        promises.entry(node.clone()).or_default().push(id.clone());
     }
     let may_start = may_start(input, planned, checks);
     let behind = behind(&planned.view.requests, &planned.report);

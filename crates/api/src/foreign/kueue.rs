@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The controller that our checks name: ourselves.
 pub const CONTROLLER: &str = "slicewright.io/slices";
 
+/// The versions of Kueue's kinds that are read here, best first.
+pub const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
+
 /// A check that workloads have to pass before they are admitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdmissionCheck {

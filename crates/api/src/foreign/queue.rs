@@ -160,6 +160,12 @@ impl ClusterQueue {
         by_flavor.chain(self.spec.admission_checks.iter().map(|name| (name.as_str(), &[][..])))
     }
 
+    /// Whether nobody passes one who waits for quota.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.spec.queueing_strategy.as_deref() == Some("StrictFIFO")
+    }
+
     /// Whether a resource is in one of its groups.
     #[must_use]
     pub fn covers(&self, resource: &str) -> bool {

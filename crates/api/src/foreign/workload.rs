@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Metadata, Shared, StringMap, TemplateSpec};
+
+/// The annotation of a workload that Kueue makes when an elastic job grows: namespace and name of the one whose place it
+/// takes, with all of its pods. That one ends once this one has its quota, and for a moment both have it.
+pub const REPLACES: &str = "kueue.x-k8s.io/workload-slice-replacement-for";
 
 /// Something that waits in a queue, or was admitted from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,12 +84,26 @@ pub struct WorkloadStatus {
     /// Checks that have to pass before it is admitted.
     #[serde(default)]
     pub admission_checks: Vec<AdmissionCheckState>,
+    /// What Kueue counts of it, as it last looked at it without giving quota.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_requests: Vec<Counted>,
     /// The other cluster that runs it (MultiKueue).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
     /// When it may get quota again, if it was sent back into its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requeue_state: Option<RequeueState>,
+}
+
+/// What Kueue counts of a pod set: not always what its pods ask for, since it may be told to count something else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Which pod set.
+    #[serde(default)]
+    pub name: String,
+    /// How much of each resource.
+    #[serde(default)]
+    pub resources: BTreeMap<String, Quantity>,
 }
 
 /// When a workload that was sent back into its queue may get quota again.
@@ -195,10 +214,28 @@ impl Workload {
         self.status.admission_checks.iter().find(|check| check.name == name)
     }
 
-    /// For how many pods of a set it has its quota.
+    /// For how many pods of a set it has its quota. An elastic job that shrinks asks for fewer than it was given.
     #[must_use]
     pub fn count_of(&self, set: &PodSet) -> i32 {
-        self.assignment_of(set).and_then(|assignment| assignment.count).unwrap_or(set.count)
+        let given = self.assignment_of(set).and_then(|assignment| assignment.count);
+        given.map_or(set.count, |given| given.min(set.count))
+    }
+
+    /// Whether Kueue counts a resource that its pods ask for; `None` where it has not said so. It may count another one
+    /// instead (`resources.transformations` in its configuration), or none.
+    #[must_use]
+    pub fn counts(&self, resource: &str) -> Option<bool> {
+        if let Some(admission) = self.status.admission.as_ref().filter(|_| self.is("QuotaReserved")) {
+            return Some(admission.pod_set_assignments.iter().any(|set| set.flavors.contains_key(resource)));
+        }
+        let seen = &self.status.resource_requests;
+        (!seen.is_empty()).then(|| seen.iter().any(|set| set.resources.contains_key(resource)))
+    }
+
+    /// Namespace and name of the workload whose place it takes, if it takes one's: that of the same job.
+    #[must_use]
+    pub fn replaces(&self) -> Option<(&str, &str)> {
+        self.metadata.annotations.get(REPLACES)?.split_once('/')
     }
 
     /// The quota of a pod set.

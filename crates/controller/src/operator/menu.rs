@@ -1,7 +1,7 @@
 //! The hardware profiles that are published for OpenShift AI: carries out what the round decided.
 
 use jiff::Timestamp;
-use reconcile::{MenuWrite, Round};
+use reconcile::{MenuAct, MenuWrite, Round};
 
 use super::Operator;
 use super::refused::For;
@@ -10,8 +10,11 @@ use crate::apply::Executor;
 use crate::calls::CallError;
 use crate::publish::menu;
 use crate::settings::HardwareProfiles;
-use crate::store::Foreign;
 use crate::store::awaited::Subject;
+use crate::store::{Foreign, Source};
+
+/// Kinds of objects that name hardware profiles.
+const USERS: [Foreign; 3] = [Foreign::Notebook, Foreign::InferenceService, Foreign::LlmInferenceService];
 
 /// What came of one write; `None` when we may not write any more.
 type Outcome = (String, Option<Result<Option<Subject>, CallError>>);
@@ -26,8 +29,13 @@ impl Operator {
     ) -> usize {
         self.store.objects.menu_differs_since.clone_from(&round.menu.differs_since);
         let Some(namespace) = &round.menu.namespace else { return 0 };
-        let due: Vec<MenuWrite> =
-            round.menu.writes.iter().filter(|write| self.may_write(&subject(&write.name))).cloned().collect();
+        let due: Vec<MenuWrite> = carried_out(
+            &round.menu.writes,
+            USERS.iter().all(|kind| self.store.is_current(&Source::Foreign(*kind))),
+        )
+        .filter(|write| self.may_write(&subject(&write.name)))
+        .cloned()
+        .collect();
         let served = self.store.definitions.contains(&Foreign::HardwareProfile.definition());
         if self.settings.hardware_profiles != HardwareProfiles::Publish || due.is_empty() || !served {
             return 0;
@@ -64,6 +72,12 @@ impl Operator {
     }
 }
 
+/// Those that may be carried out. While it is not known who names a profile now, somebody may have come to name one that
+/// nobody named before, and none is deleted.
+fn carried_out(writes: &[MenuWrite], are_users_known: bool) -> impl Iterator<Item = &MenuWrite> {
+    writes.iter().filter(move |write| are_users_known || !matches!(write.act, MenuAct::Delete { .. }))
+}
+
 async fn write(
     executor: Executor,
     version: String,
@@ -84,4 +98,23 @@ async fn write(
 
 fn subject(name: &str) -> String {
     format!("HardwareProfile {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_profile_is_deleted_while_nobody_knows_who_names_it_now() {
+        let if_version = || "7".to_owned();
+        let acts = [
+            MenuAct::Withdraw { if_version: if_version() },
+            MenuAct::OfferAgain { if_version: if_version() },
+            MenuAct::Delete { if_version: if_version(), uid: "u".to_owned() },
+        ];
+        let writes = acts.map(|act| MenuWrite { name: "small".to_owned(), act });
+        assert_eq!(carried_out(&writes, true).count(), 3);
+        let left: Vec<&MenuWrite> = carried_out(&writes, false).collect();
+        assert_eq!(left, [&writes[0], &writes[1]]);
+    }
 }

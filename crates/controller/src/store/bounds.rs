@@ -12,6 +12,7 @@ use std::fmt;
 
 use api::foreign::hardware_profile::{PROFILE_NAME, PROFILE_NAMESPACE};
 use api::foreign::notebook::STOPPED;
+use api::foreign::workload::REPLACES;
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
 };
@@ -194,10 +195,11 @@ impl Place {
             (
                 Self::Status,
                 "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas" | "clusterName"
-                | "requeueState",
+                | "requeueState" | "resourceRequests",
             ) => bounded,
             // By it a profile is known to be in use, and a workbench to be stopped, whatever else is noted there.
-            (Self::Annotations, PROFILE_NAME | PROFILE_NAMESPACE | STOPPED) => bounded,
+            // And a workload to take another's place.
+            (Self::Annotations, PROFILE_NAME | PROFILE_NAMESPACE | STOPPED | REPLACES) => bounded,
             (Self::Annotations, "kubectl.kubernetes.io/last-applied-configuration") => None,
             (Self::Annotations, _) => Some((Self::Rest, None)),
             (Self::Metadata, "annotations") => Some((Self::Annotations, Some(MOST_OF_A_MEMBER))),

@@ -41,7 +41,14 @@ impl Store {
             }
             Err(problem) => {
                 tracing::error!(%source, name = key.1, problem, "an object cannot be read");
+                let user = match source {
+                    Source::Foreign(foreign) => Some((foreign.names().1.to_owned(), key.clone())),
+                    _ => None,
+                };
+                let profile = user.as_ref().and_then(|user| self.objects.unread_users.remove(user));
                 self.remove(source, &key);
+                // The hardware profile that it names is in use all the same.
+                self.objects.unread_users.extend(user.zip(profile));
                 if *source == Source::GpuNodes {
                     // What is remembered must not be forgotten: the node is
                     // held until a human has looked.
@@ -112,15 +119,51 @@ impl Store {
         }
     }
 
+    /// Whether a workload waits for quota in a queue in which nobody passes it, or in one that is not known yet.
+    fn may_keep_others_waiting(&self, key: &Key) -> bool {
+        let Objects { workloads, local_queues, cluster_queues, .. } = &self.objects;
+        let Some(workload) = workloads.get(key) else { return false };
+        let local = local_queues.get(&(key.0.clone(), workload.spec.queue_name.clone()));
+        let queue = local.map(|local| cluster_queues.get(&local.spec.cluster_queue));
+        let may_be_strict = match queue {
+            Some(Some(queue)) => queue.is_strict(),
+            // Whoever names no queue that there is waits in none; before queues are listed, nobody knows.
+            None => !self.is_synced(&Source::Foreign(Foreign::LocalQueue)),
+            Some(None) => !self.is_synced(&Source::Foreign(Foreign::ClusterQueue)),
+        };
+        may_be_strict && !workload.is("Finished") && !workload.is("QuotaReserved")
+    }
+
+    /// Before queues were listed, everybody was kept who waits in one.
+    pub(super) fn forget_who_keeps_nobody_waiting(&mut self) {
+        let of_gpus = |workload: &Workload| !workload.spec.pod_sets.is_empty() || trim::may_wait(workload);
+        let others = self.objects.workloads.iter().filter(|(_, workload)| !of_gpus(workload));
+        let gone = others.map(|(key, _)| key.clone()).filter(|key| !self.may_keep_others_waiting(key));
+        for key in gone.collect::<Vec<Key>>() {
+            self.remove(&Source::Foreign(Foreign::Workload), &key);
+        }
+    }
+
     /// Keeps of what people wrote into a workbench or a hardware profile only
     /// what is read, within bounds.
     fn bound(&mut self, source: &Source, key: &Key, mut before: usize) -> Result<(), String> {
         match source {
             Source::Foreign(Foreign::Workload) => {
-                let Some(kept) = self.objects.workloads.get_mut(key).filter(|w| trim::may_wait(w)) else {
+                let is_before_others = self.may_keep_others_waiting(key);
+                let Some(kept) =
+                    self.objects.workloads.get_mut(key).filter(|w| is_before_others || trim::may_wait(w))
+                else {
+                    // What it costs was never counted; what the one of before cost was.
+                    self.objects.workloads.remove(key);
+                    self.costs.remove(&key.0, before);
                     self.remove(source, key);
                     return Ok(());
                 };
+                if !trim::may_wait(kept) {
+                    *kept = Arc::new(trim::only_its_turn(Arc::unwrap_or_clone(std::mem::take(kept))));
+                    self.costs.remove(&key.0, before);
+                    return Ok(());
+                }
                 let mut workload = trim::workload(Arc::unwrap_or_clone(std::mem::take(kept)));
                 for set in &mut workload.spec.pod_sets {
                     let spec = &mut set.template.spec;

@@ -152,6 +152,9 @@ impl Store {
     /// Everything has been listed: what was not is gone, unless it came after
     /// the list.
     pub(super) fn end(&mut self, source: &Source) -> bool {
+        if let Source::Foreign(foreign) = source {
+            self.objects.unread_queues.remove(&foreign.definition());
+        }
         let Listed { keys, version } = self.watch(source).listed.take().unwrap_or_default();
         let missing = self.keys(source).into_iter().filter(|key| !keys.contains(key));
         let gone: Vec<Key> = missing.filter(|key| !self.came_after(source, key, version)).collect();
@@ -160,6 +163,9 @@ impl Store {
             self.remove(source, key);
         }
         self.awaited.is_listed(source, &keys, version);
+        if matches!(source, Source::Foreign(super::Foreign::LocalQueue | super::Foreign::ClusterQueue)) {
+            self.forget_who_keeps_nobody_waiting();
+        }
         let watch = self.watch(source);
         watch.trouble = None;
         let first = !std::mem::replace(&mut watch.synced, true);

@@ -43,6 +43,8 @@ pub enum Change {
     End,
     /// It does not get through, and tries again.
     Trouble(String),
+    /// The kind is served, and in no version that is read here; in which it is.
+    Unread(Vec<String>),
 }
 
 /// How one watch stands.
@@ -131,12 +133,32 @@ impl Store {
         for key in self.keys(source) {
             self.remove(source, &key);
         }
+        if let Source::Foreign(foreign) = source {
+            self.objects.unread_queues.remove(&foreign.definition());
+        }
+    }
+
+    /// A kind of Kueue cannot be read any more: what was known of it may have ended since, and is forgotten. The kinds of
+    /// others are waited for.
+    fn is_unread(&mut self, source: &Source, served: Vec<String>) -> bool {
+        let Source::Foreign(foreign) = source else { return false };
+        if !foreign.is_of_queues() {
+            return false;
+        }
+        for key in self.keys(source) {
+            self.remove(source, &key);
+        }
+        self.objects.unread_queues.insert(foreign.definition(), served.clone()) != Some(served)
     }
 
     /// What is not complete yet, with the trouble of each.
     #[must_use]
     pub fn incomplete(&self) -> Vec<(Source, Option<String>)> {
-        let watches = self.watches.iter().filter(|(_, watch)| !watch.synced);
+        let is_unread = |source: &Source| match source {
+            Source::Foreign(foreign) => self.objects.unread_queues.contains_key(&foreign.definition()),
+            _ => false,
+        };
+        let watches = self.watches.iter().filter(|(source, watch)| !watch.synced && !is_unread(source));
         watches.map(|(source, watch)| (source.clone(), watch.trouble.clone())).collect()
     }
 
@@ -144,6 +166,12 @@ impl Store {
     #[must_use]
     pub fn is_synced(&self, source: &Source) -> bool {
         self.watches.get(source).is_some_and(|watch| watch.synced)
+    }
+
+    /// Whether what a watch shows is of now: it has listed everything and has not broken since, or there is no such kind.
+    #[must_use]
+    pub fn is_current(&self, source: &Source) -> bool {
+        self.watches.get(source).is_none_or(|watch| watch.synced && watch.trouble.is_none())
     }
 
     /// Nodes whose pods have to be listed.
@@ -193,6 +221,7 @@ impl Store {
                 self.remove(source, &key)
             }
             Change::End => self.end(source),
+            Change::Unread(served) => self.is_unread(source, served),
             Change::Trouble(text) => {
                 let watch = self.watch(source);
                 watch.trouble = Some(text);
@@ -330,7 +359,15 @@ impl Store {
         }
     }
 
+    /// What is known of a watch: also what cannot be read, which ends like everything else.
     fn keys(&self, source: &Source) -> Vec<Key> {
+        let unreadable = self.unreadable.keys().filter(|(of, _)| of == source);
+        let mut keys = self.read_keys(source);
+        keys.extend(unreadable.map(|(_, key)| key.clone()));
+        keys
+    }
+
+    fn read_keys(&self, source: &Source) -> Vec<Key> {
         let cluster = |name: &String| (String::new(), name.clone());
         let objects = &self.objects;
         match source {
@@ -417,7 +454,9 @@ impl Store {
         let (objects, name) = (&mut self.objects, &key.1);
         self.unreadable.remove(&(source.clone(), key.clone()));
         if let Source::Foreign(foreign) = source {
-            objects.owners.remove(&(foreign.names().1.to_owned(), key.clone()));
+            let of = (foreign.names().1.to_owned(), key.clone());
+            objects.owners.remove(&of);
+            objects.unread_users.remove(&of);
         }
         match source {
             Source::Nodes => {

@@ -1,5 +1,7 @@
 //! The sources of objects, with one watch each.
 
+use api::foreign::kueue::VERSIONS;
+
 use crate::settings::{MapRef, Settings};
 
 /// Where an object comes from.
@@ -75,11 +77,20 @@ impl Foreign {
     pub const ALWAYS: [Self; 4] =
         [Self::ClusterPolicy, Self::GpuCluster, Self::Notebook, Self::HardwareProfile];
     /// Those of Kueue, which are read where somebody wants it.
+    ///
+    /// The queues come first: what is kept of a workload depends on the one in which it waits.
     pub const QUEUES: [Self; 5] =
-        [Self::Workload, Self::AdmissionCheck, Self::ResourceFlavor, Self::ClusterQueue, Self::LocalQueue];
+        [Self::ClusterQueue, Self::LocalQueue, Self::AdmissionCheck, Self::ResourceFlavor, Self::Workload];
 
     /// Those that say which hardware profiles may be published and deleted.
     pub const MENU: [Self; 3] = [Self::DscInitialization, Self::InferenceService, Self::LlmInferenceService];
+
+    /// Whether it is one of Kueue's. All others are waited for until they can be read: without them, somebody would be
+    /// overlooked who holds something.
+    #[must_use]
+    pub fn is_of_queues(self) -> bool {
+        Self::QUEUES.contains(&self)
+    }
 
     /// Those that an operator with these settings reads.
     pub fn read_with(settings: &Settings) -> impl Iterator<Item = Self> + use<> {
@@ -96,17 +107,11 @@ impl Foreign {
             Self::ClusterPolicy => ("nvidia.com", "ClusterPolicy", "clusterpolicies", &["v1"]),
             Self::GpuCluster => ("nvidia.com", "GPUCluster", "gpuclusters", &["v1alpha1"]),
             Self::Notebook => ("kubeflow.org", "Notebook", "notebooks", &["v1", "v1beta1"]),
-            Self::Workload => ("kueue.x-k8s.io", "Workload", "workloads", &["v1beta2", "v1beta1"]),
-            Self::AdmissionCheck => {
-                ("kueue.x-k8s.io", "AdmissionCheck", "admissionchecks", &["v1beta2", "v1beta1"])
-            }
-            Self::ResourceFlavor => {
-                ("kueue.x-k8s.io", "ResourceFlavor", "resourceflavors", &["v1beta2", "v1beta1"])
-            }
-            Self::ClusterQueue => {
-                ("kueue.x-k8s.io", "ClusterQueue", "clusterqueues", &["v1beta2", "v1beta1"])
-            }
-            Self::LocalQueue => ("kueue.x-k8s.io", "LocalQueue", "localqueues", &["v1beta2", "v1beta1"]),
+            Self::Workload => ("kueue.x-k8s.io", "Workload", "workloads", &VERSIONS),
+            Self::AdmissionCheck => ("kueue.x-k8s.io", "AdmissionCheck", "admissionchecks", &VERSIONS),
+            Self::ResourceFlavor => ("kueue.x-k8s.io", "ResourceFlavor", "resourceflavors", &VERSIONS),
+            Self::ClusterQueue => ("kueue.x-k8s.io", "ClusterQueue", "clusterqueues", &VERSIONS),
+            Self::LocalQueue => ("kueue.x-k8s.io", "LocalQueue", "localqueues", &VERSIONS),
             Self::DscInitialization => {
                 ("dscinitialization.opendatahub.io", "DSCInitialization", "dscinitializations", &["v2", "v1"])
             }

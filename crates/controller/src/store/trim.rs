@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
-use api::foreign::workload::{PodSet, PodTemplate, WorkloadSpec, WorkloadStatus};
+use api::foreign::workload::{PodSet, PodTemplate, REPLACES, WorkloadSpec, WorkloadStatus};
 use api::foreign::{
     ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, Workload, hardware_profile,
 };
@@ -17,6 +17,10 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 
 use super::bounds;
+
+mod turn;
+
+pub use turn::only_its_turn;
 
 /// Annotations of nodes that are read: where the Machine Config Operator is.
 const NODE_ANNOTATIONS: &[&str] = &["machineconfiguration.openshift.io/", "slicewright.io/"];
@@ -377,7 +381,8 @@ pub fn workload(full: Workload) -> Workload {
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
     meta.owner_references = owners;
-    meta.annotations = None;
+    meta.annotations =
+        keep(meta.annotations, |key| key == REPLACES).filter(|kept| kept[REPLACES].len() <= LONGEST_OWNER);
     meta.labels = None;
     // Of one that is admitted its pods say where they may go.
     let set = |set: PodSet| {
@@ -400,6 +405,14 @@ pub fn workload(full: Workload) -> Workload {
         false => Condition { message: String::new(), reason: String::new(), ..c },
     };
     let mut status = WorkloadStatus { conditions: conditions.map(said).collect(), ..status };
+    for set in &mut status.resource_requests {
+        // Which they are is read, and not how much of each.
+        set.resources.retain(|resource, n| {
+            *n = Quantity::default();
+            is_gpu(resource)
+        });
+    }
+    status.resource_requests.shrink_to_fit();
     // While they were read, lists had room for more than came, or is kept.
     spec.pod_sets.shrink_to_fit();
     status.conditions.shrink_to_fit();

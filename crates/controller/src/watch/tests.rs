@@ -214,3 +214,55 @@ async fn a_kind_of_others_whose_version_ends_is_followed_in_the_next_one() {
     let paths = paths.map(|version| format!("/apis/kueue.x-k8s.io/{version}/admissionchecks"));
     assert_eq!(listed.lock().unwrap()[..2], paths);
 }
+
+/// An API server that serves a kind of Kueue in no version that is read, or answers nothing of the kind.
+async fn said_of_kueue(status: u16) -> Vec<Change> {
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let is_groups = request.uri().path() == "/apis";
+        let (status, body) = match is_groups {
+            true => (
+                200,
+                r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"kueue.x-k8s.io","versions":[
+                    {"groupVersion":"kueue.x-k8s.io/v1","version":"v1"}],
+                    "preferredVersion":{"groupVersion":"kueue.x-k8s.io/v1","version":"v1"}}]}"#,
+            ),
+            false => (
+                status,
+                r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"x"}"#,
+            ),
+        };
+        let body = body.replace("404", &status.to_string());
+        let answer = http::Response::builder().status(status).body(Body::from(body.into_bytes()));
+        async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
+    });
+    let (changes, mut told) = mpsc::channel(BACKLOG);
+    let kind = Foreign::Workload;
+    let out = Out {
+        source: Source::Foreign(kind),
+        changes,
+        pauses: Pauses::new(Duration::from_secs(1)),
+        call_timeout: Duration::from_secs(10),
+        watch_time: WATCH_TIME,
+    };
+    let following = tokio::spawn(follow_foreign(Client::new(service, "default"), kind, all(), out));
+    let mut said = Vec::new();
+    while said.len() < 8 {
+        said.push(told.recv().await.unwrap().1);
+    }
+    following.abort();
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_no_version_that_is_read_is_served_is_said_once_it_is_sure_and_not_of_an_api_server_in_trouble()
+{
+    let unread = |change: &Change| match change {
+        Change::Unread(served) => Some(served.clone()),
+        _ => None,
+    };
+    let said = said_of_kueue(404).await;
+    let first = said.iter().position(|change| unread(change).is_some());
+    assert_eq!(first, Some(SURELY_UNREAD), "a definition needs a moment until it is served");
+    assert_eq!(unread(&said[SURELY_UNREAD]), Some(vec!["v1".to_owned()]));
+    assert!(said_of_kueue(503).await.iter().all(|change| unread(change).is_none()));
+}

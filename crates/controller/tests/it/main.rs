@@ -18,4 +18,5 @@ mod seats;
 mod series;
 mod store;
 mod trim;
+mod unread;
 mod workloads;

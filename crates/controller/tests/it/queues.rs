@@ -12,6 +12,10 @@ fn store() -> Store {
     for source in Foreign::QUEUES.map(Source::Foreign) {
         store.expect(source);
     }
+    for source in [Foreign::ClusterQueue, Foreign::LocalQueue].map(Source::Foreign) {
+        store.take(&source, Change::Begin(None));
+        store.take(&source, Change::End);
+    }
     store
 }
 
@@ -52,6 +56,58 @@ fn who_waits_for_slices_in_a_queue_without_a_check_is_kept_with_the_reason_until
     assert_eq!(lab.status.conditions[0].message, why);
     put(&mut store, Foreign::Workload, 4, workbench("lab", slice, "True", ""));
     assert_eq!(kept(&store), [""; 0]);
+}
+
+/// A queue of the namespace, and the cluster queue behind it.
+fn strict(store: &mut Store, strategy: &str) {
+    let local = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+        "metadata": {"namespace": "team-a", "name": "default"}, "spec": {"clusterQueue": "default"}});
+    put(store, Foreign::LocalQueue, 1, local);
+    let queue = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue",
+        "metadata": {"name": "default"}, "spec": {"queueingStrategy": strategy, "resourceGroups": []}});
+    put(store, Foreign::ClusterQueue, 1, queue);
+}
+
+#[test]
+fn who_asks_for_no_gpu_is_kept_where_nobody_may_pass_and_of_that_nothing_but_its_turn() {
+    for (strategy, is_kept) in [("StrictFIFO", true), ("BestEffortFIFO", false)] {
+        let mut store = store();
+        strict(&mut store, strategy);
+        let mut spark = workbench("spark", "cpu", "False", "");
+        spark["spec"]["priority"] = json!(7);
+        spark["metadata"]["creationTimestamp"] = json!("2026-11-21T08:00:00Z");
+        assert_eq!(put(&mut store, Foreign::Workload, 2, spark), is_kept, "{strategy}");
+        let expected: &[&str] = if is_kept { &["statefulset-spark"] } else { &[] };
+        assert_eq!(kept(&store), expected, "{strategy}");
+        for workload in store.objects.workloads.values() {
+            assert!(workload.spec.pod_sets.is_empty() && workload.metadata.owner_references.is_empty());
+            assert_eq!((workload.spec.priority, workload.spec.queue_name.as_str()), (Some(7), "default"));
+            assert!(workload.metadata.creation_timestamp.is_some());
+        }
+        // It has its quota.
+        put(&mut store, Foreign::Workload, 3, workbench("spark", "cpu", "True", ""));
+        assert_eq!(kept(&store), [""; 0], "{strategy}");
+    }
+}
+
+#[test]
+fn who_came_before_the_queues_were_listed_is_kept_until_it_is_known_that_it_keeps_nobody_waiting() {
+    for (strategy, is_kept) in [("StrictFIFO", true), ("BestEffortFIFO", false)] {
+        let mut store = Store::sparing();
+        for source in Foreign::QUEUES.map(Source::Foreign) {
+            store.expect(source);
+        }
+        put(&mut store, Foreign::Workload, 2, workbench("spark", "cpu", "False", ""));
+        put(&mut store, Foreign::Workload, 3, workbench("lab", "nvidia.com/mig-3g.40gb", "False", ""));
+        assert_eq!(kept(&store), ["statefulset-lab", "statefulset-spark"]);
+        for kind in [Foreign::ClusterQueue, Foreign::LocalQueue] {
+            store.take(&Source::Foreign(kind), Change::Begin(None));
+            strict(&mut store, strategy);
+            store.take(&Source::Foreign(kind), Change::End);
+        }
+        assert_eq!(kept(&store).contains(&"statefulset-spark"), is_kept, "{strategy}");
+        assert!(kept(&store).contains(&"statefulset-lab"));
+    }
 }
 
 /// The queue that OpenShift AI makes, of which so much CPU and so many GPUs are reserved.

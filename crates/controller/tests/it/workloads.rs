@@ -266,3 +266,66 @@ fn that_somebody_has_looked_at_a_workbench_is_no_news() {
     assert!(put(4, json!({}), 0));
     assert!(put(5, json!({}), 1));
 }
+
+/// Anybody may note on it as much as the API server takes.
+#[test]
+fn whose_place_a_workload_takes_is_read_whatever_else_is_noted_on_it() {
+    let mut grown = workload();
+    grown["metadata"]["annotations"] = json!({"a-note": "x".repeat(100_000),
+        "kueue.x-k8s.io/workload-slice-replacement-for": "team/job-a1"});
+    let kept = kept(&grown);
+    assert_eq!(kept.replaces(), Some(("team", "job-a1")));
+    assert_eq!(kept.metadata.annotations.iter().count(), 1, "and nothing else is kept of that");
+    grown["metadata"]["annotations"]["kueue.x-k8s.io/workload-slice-replacement-for"] =
+        "team/x".repeat(1_000).into();
+    assert_eq!(self::kept(&grown).replaces(), None);
+}
+
+/// Of each resource that Kueue counts instead of a slice nothing but that it is none of GPUs.
+#[test]
+fn what_kueue_counts_of_a_workload_is_read() {
+    let mut waits = workload();
+    waits["status"]["conditions"][0]["status"] = "False".into();
+    waits["status"]["admission"] = Value::Null;
+    let counts = |resource: &str| {
+        let mut waits = waits.clone();
+        waits["status"]["resourceRequests"] =
+            json!([{"name": "main", "resources": {"cpu": "1", resource: "80"}}]);
+        kept(&waits).counts("nvidia.com/mig-1g.10gb")
+    };
+    assert_eq!(counts("example.com/accelerator-memory"), Some(false));
+    assert_eq!(counts("nvidia.com/mig-1g.10gb"), Some(true));
+    assert_eq!(kept(&waits).counts("nvidia.com/mig-1g.10gb"), None, "it has not looked yet");
+}
+
+/// What is not kept was never counted, and frees no room for others of its namespace.
+#[test]
+fn a_workload_that_is_not_kept_gives_its_namespace_no_more_room() {
+    let mut store = store();
+    let with = |name: &str, resource: &str, terms: usize| {
+        let mut object = workload();
+        object["metadata"]["name"] = name.into();
+        object["status"]["admissionChecks"] = json!([]);
+        let quota = if resource == "cpu" { "True" } else { "False" };
+        object["status"]["conditions"][0]["status"] = quota.into();
+        let spec = &mut object["spec"]["podSets"][0]["template"]["spec"];
+        spec["containers"][0]["resources"] = json!({"limits": {resource: "1"}});
+        let selector: serde_json::Map<String, Value> =
+            (0..terms).map(|n| (format!("{name}-{n}-{}", "k".repeat(200)), json!("x"))).collect();
+        spec["nodeSelector"] = Value::Object(selector);
+        object
+    };
+    let is_short = |store: &Store, name: &str| {
+        let workload = &store.objects.workloads[&("team".to_owned(), name.to_owned())];
+        workload.spec.pod_sets[0].template.spec.shape().node_selector.is_none()
+    };
+    let mut whole = 0;
+    for n in 0..1_000 {
+        let name = format!("job-{n}");
+        store.take(&SOURCE, Change::Put(as_it_comes(&with(&name, "nvidia.com/mig-1g.10gb", 20))));
+        whole += usize::from(!is_short(&store, &name));
+        // Somebody who has no GPU, and is let go.
+        store.take(&SOURCE, Change::Put(as_it_comes(&with(&format!("spark-{n}"), "cpu", 20))));
+    }
+    assert!((1..1_000).contains(&whole), "{whole} of 1000 are kept whole");
+}

@@ -42,6 +42,9 @@ pub enum What {
         workloads: Vec<Key>,
         /// Hardware profiles that offer it by way of this queue.
         profiles: Vec<Key>,
+        /// Whether Kueue says of one of the workloads that it counts the resource. Where it says nothing, its
+        /// configuration may make another resource of it.
+        is_counted: bool,
     },
     /// It is more than any layout of the flavor's nodes has.
     MoreThanAnyLayout {
@@ -92,7 +95,7 @@ impl What {
     #[must_use]
     pub fn by(&self) -> u64 {
         match self {
-            Self::NotCovered { workloads, profiles } => {
+            Self::NotCovered { workloads, profiles, is_counted: _ } => {
                 u64::try_from(workloads.len() + profiles.len()).unwrap_or(u64::MAX)
             }
             Self::MoreThanAnyLayout { quota, offered } | Self::MoreTogether { quota, offered, others: _ } => {
@@ -115,17 +118,21 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
     }
     let mut most = Most::new(objects, inventory, policies);
     let asked = asked(objects);
+    let otherwise = counted_otherwise(objects);
     for (name, queue) in &objects.cluster_queues {
         for (resource, by) in asked.get(name.as_str()).into_iter().flatten() {
-            if !queue.covers(resource) {
-                let Asked { workloads, profiles } = by;
+            let Asked { workloads, profiles, is_counted } = by;
+            // What is counted otherwise needs no quota of its own.
+            let is_needed = *is_counted || !otherwise.contains(resource);
+            if !queue.covers(resource) && is_needed {
+                let is_counted = *is_counted;
                 let workloads = workloads.iter().copied().cloned().collect();
                 let profiles = profiles.iter().copied().cloned().collect();
                 found.push(Drift {
                     queue: name.clone(),
                     flavor: None,
                     resource: resource.clone(),
-                    what: What::NotCovered { workloads, profiles },
+                    what: What::NotCovered { workloads, profiles, is_counted },
                 });
             }
         }
@@ -229,6 +236,19 @@ fn less_than_held(queue: &str, flavor: &str, given: &ResourceQuota, object: &Clu
 struct Asked<'a> {
     workloads: Vec<&'a Key>,
     profiles: Vec<&'a Key>,
+    is_counted: bool,
+}
+
+/// The resources of which Kueue counts something else, or nothing, as it says of a workload that asks for them. How it
+/// counts is configured for all queues.
+fn counted_otherwise(objects: &Objects) -> BTreeSet<String> {
+    let mut shapes = OfShapes::default();
+    let mut found = BTreeSet::new();
+    for workload in objects.workloads.values() {
+        let otherwise = |resource: &&str| workload.counts(resource) == Some(false);
+        found.extend(shapes.resources(workload).into_iter().filter(otherwise).map(str::to_owned));
+    }
+    found
 }
 
 /// What is asked for in each cluster queue: by workloads that have not ended,
@@ -243,12 +263,16 @@ fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked<'_>>> {
         }
         let in_queue = asked.entry(queue).or_default();
         for resource in shapes.resources(workload) {
-            match in_queue.get_mut(resource) {
-                Some(by) => by.workloads.push(key),
-                None => {
-                    in_queue
-                        .insert(resource.to_owned(), Asked { workloads: vec![key], profiles: Vec::new() });
-                }
+            let counts = workload.counts(resource);
+            if counts == Some(false) {
+                continue;
+            }
+            if !in_queue.contains_key(resource) {
+                in_queue.insert(resource.to_owned(), Asked::default());
+            }
+            if let Some(by) = in_queue.get_mut(resource) {
+                by.workloads.push(key);
+                by.is_counted |= counts == Some(true);
             }
         }
     }
@@ -327,7 +351,11 @@ impl fmt::Display for Drift {
         let Self { queue, flavor, resource, what } = self;
         let flavor = flavor.as_deref().unwrap_or_default();
         match what {
-            What::NotCovered { workloads, profiles } => {
+            What::NotCovered { workloads, profiles, is_counted } => {
+                let unless = match is_counted {
+                    true => "",
+                    false => ", unless its configuration has it count something else instead",
+                };
                 let mut who = Vec::new();
                 if !workloads.is_empty() {
                     who.push(format!("workloads ask for it ({})", some(workloads)));
@@ -337,7 +365,7 @@ impl fmt::Display for Drift {
                 }
                 write!(
                     f,
-                    "{resource} is not covered, so that Kueue admits nobody who asks for it, and {}; add it to \
+                    "{resource} is not covered, so that Kueue admits nobody who asks for it{unless}, and {}; add it to \
                      coveredResources in spec.resourceGroups of ClusterQueue {queue}, with a nominalQuota in each flavor",
                     who.join(", ")
                 )

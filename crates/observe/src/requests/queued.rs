@@ -126,6 +126,8 @@ impl<'a> Queues<'a> {
         let workloads = self.objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
         let due = workloads.filter(|(_, workload)| workload.has_quota());
         let mut due: Vec<(&Key, &Workload)> = due.collect();
+        let replaced = self.replaced(&due);
+        due.retain(|(key, _)| !replaced.contains(*key));
         // The oldest first: one that comes takes no number of those that are there.
         due.sort_by_key(|(key, workload)| {
             (workload.metadata.creation_timestamp.as_ref().map(|created| created.0), *key)
@@ -139,6 +141,21 @@ impl<'a> Queues<'a> {
             }
         }
         (queued, taken.apart)
+    }
+
+    /// Those whose place another one takes, which has its quota and a check of ours as well: it speaks for all pods of
+    /// their job, and the one of before is about to end.
+    fn replaced(&self, due: &[(&Key, &Workload)]) -> BTreeSet<Key> {
+        let successors = due.iter().filter(|(_, workload)| !self.checks_of(workload).is_empty());
+        let before = successors.filter_map(|(key, workload)| {
+            let (namespace, name) = workload.replaces()?;
+            let before = (namespace.to_owned(), name.to_owned());
+            let found = self.objects.workloads.get(&before).filter(|_| before != **key)?;
+            // Anybody may write the annotation: it counts within one job only.
+            let is_same_job = self.owner(&before, found) == self.owner(key, workload);
+            is_same_job.then_some(before)
+        });
+        before.collect()
     }
 
     /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
@@ -287,6 +304,30 @@ impl<'a> Queues<'a> {
             }
         }
         found
+    }
+
+    /// Who stands behind these workloads, by what else their requests may have been called: the workload itself, before
+    /// somebody took it for a job, and its owner, before it was known who stands above that.
+    pub(super) fn behind<'k>(
+        &self,
+        workloads: impl Iterator<Item = &'k Key>,
+    ) -> BTreeMap<RequestId, RequestId> {
+        let mut behind = BTreeMap::new();
+        for key in workloads {
+            let Some(workload) = self.objects.workloads.get(key) else { continue };
+            let root = self.owner(key, workload);
+            let named = |kind: &str, name: &str| RequestId {
+                kind: kind.to_owned(),
+                namespace: key.0.clone(),
+                name: name.to_owned(),
+                ordinal: 0,
+            };
+            let owner = owners::of_workload(workload).map(|owner| named(&owner.kind, &owner.name));
+            let before =
+                owner.into_iter().chain([named("Workload", &key.1)]).filter(|before| *before != root);
+            behind.extend(before.map(|before| (before, root.clone())));
+        }
+        behind
     }
 
     /// Who stands behind a workload.

@@ -63,6 +63,9 @@ fn documents(objects: &Objects) -> Vec<Value> {
         notebooks,
         hardware_profiles,
         model_servers,
+        // Of these there is nothing that could be written down.
+        unread_users: _,
+        unread_queues: _,
         // Where profiles are published for OpenShift AI is no part of a plan.
         installations: _,
         workloads,

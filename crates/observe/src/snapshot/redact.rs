@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::GpuNode;
 use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, QUEUE, STOPPED};
-use api::foreign::workload::Admission;
+use api::foreign::workload::{Admission, REPLACES};
 use api::foreign::{
     AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor, Shared,
     Workload, hardware_profile,
@@ -25,7 +25,7 @@ use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, 
 
 use crate::apart;
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
-use crate::objects::{Key, Objects, UnservedQuota};
+use crate::objects::{Key, Objects};
 use crate::owners;
 use crate::requests::POD_GROUP;
 use crate::surge;
@@ -110,7 +110,9 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         gpu_nodes,
         owners,
         room_taken,
-        // The memory of a process: a recording has none.
+        // Of what cannot be read a recording has nothing, nor of the memory of a process.
+        unread_users: _,
+        unread_queues: _,
         starting_since: _,
         unserved_quota: _,
         unmade: _,
@@ -166,7 +168,6 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|((kind, key), server)| ((kind.clone(), of(key)), Arc::new(by.model_server(server))))
             .collect(),
-        installations: BTreeMap::new(),
         workloads: workloads
             .iter()
             .map(|(key, workload)| (of(key), Arc::new(by.workload(key, workload))))
@@ -201,10 +202,6 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 (name.clone(), api::foreign::ClusterPolicy { metadata, ..policy.clone() })
             })
             .collect(),
-        starting_since: BTreeMap::new(),
-        unserved_quota: UnservedQuota::default(),
-        unmade: BTreeMap::new(),
-        menu_differs_since: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,
         policies: policies.iter().map(|(name, policy)| (name.clone(), stripped::policy(policy))).collect(),
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
@@ -213,8 +210,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .map(|((kind, key), owner)| ((kind.clone(), of(key)), by.owner(&key.0, owner)))
             .collect(),
         room_taken: room_taken.clone(),
-        legacy: BTreeMap::new(),
-        sources: BTreeMap::new(),
+        ..Objects::default()
     };
     (redacted, names)
 }
@@ -493,7 +489,11 @@ impl Redactor<'_> {
 
     /// What checks and Kueue say names pods and queues.
     fn workload(&self, (namespace, name): &Key, workload: &Workload) -> Workload {
-        let metadata = self.metadata(&workload.metadata.whole()).into();
+        let mut metadata = api::foreign::Metadata::from(self.metadata(&workload.metadata.whole()));
+        if let Some((of, name)) = workload.replaces() {
+            let before = format!("{}/{}", self.names.namespace(of), self.names.thing(of, name));
+            metadata.annotations.insert(REPLACES.to_owned(), before);
+        }
         let mut workload = Workload { metadata, ..workload.clone() };
         workload.spec.queue_name = self.names.thing(namespace, &workload.spec.queue_name);
         for set in &mut workload.spec.pod_sets {

@@ -61,6 +61,12 @@ fn workbench(namespace: &str, name: &str, queue: &str, resource: &str) -> Value 
     )
 }
 
+/// Kueue has looked at a workload, and says what it counts of it.
+fn counted(mut workload: Value, resource: &str) -> Value {
+    workload["status"]["resourceRequests"] = json!([{"name": "main", "resources": {resource: "1"}}]);
+    workload
+}
+
 fn drifts(seen: &ClusterView) -> Vec<String> {
     seen.drifts.iter().map(|drift| format!("{}: {drift}", drift.queue)).collect()
 }
@@ -86,7 +92,7 @@ fn the_queue_that_openshift_ai_makes_covers_no_slice_that_people_ask_for() {
         queue("elsewhere", "nvidia-gpu-flavor", "nvidia.com/gpu", 0),
         local("team-a", "default", "default"),
         local("team-b", "other", "elsewhere"),
-        workbench("team-a", "lab", "default", LARGE),
+        counted(workbench("team-a", "lab", "default", LARGE), LARGE),
         profile,
     ]);
     assert_eq!(
@@ -99,6 +105,53 @@ fn the_queue_that_openshift_ai_makes_covers_no_slice_that_people_ask_for() {
              add it to coveredResources in spec.resourceGroups of ClusterQueue default, with a nominalQuota in each flavor"
         ]
     );
+}
+
+/// A queue of `memory` of accelerators, which a workbench that asks for a large slice is in, of which Kueue says this.
+fn of_transformed(status: Value) -> Vec<String> {
+    let mut lab = workbench("team-a", "lab", "default", LARGE);
+    for (member, value) in status.as_object().unwrap() {
+        lab["status"][member] = value.clone();
+    }
+    let others = workbench("team-b", "other", "research", LARGE);
+    let objects = [
+        flavor("gpus", json!({})),
+        queue("default", "gpus", "example.com/accelerator-memory", 640),
+        queue("research", "gpus", "example.com/accelerator-memory", 640),
+        local("team-a", "default", "default"),
+        local("team-b", "research", "research"),
+        lab,
+        others,
+    ];
+    drifts(&see(&objects))
+}
+
+/// Kueue may be told to count something else instead of a slice. It says so of each workload at which it looks.
+#[test]
+fn a_queue_is_not_blamed_where_kueue_counts_something_else_instead_of_a_slice() {
+    let counts = |resource: &str| json!([{"name": "main", "resources": {"cpu": "1", resource: "1"}}]);
+    let transformed = of_transformed(json!({"resourceRequests": counts("example.com/accelerator-memory")}));
+    assert_eq!(transformed, [""; 0], "neither this queue nor another one: it is configured for all");
+    let admitted = of_transformed(json!({
+        "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "",
+            "lastTransitionTime": "2026-11-21T08:00:00Z"}],
+        "admission": {"clusterQueue": "default", "podSetAssignments": [{"name": "main", "count": 1,
+            "flavors": {"example.com/accelerator-memory": "gpus"}}]},
+    }));
+    assert_eq!(admitted, [""; 0]);
+    // Nobody has said it yet.
+    let unknown = of_transformed(json!({}));
+    assert_eq!(unknown.len(), 2);
+    assert!(
+        unknown[0].starts_with(
+            "default: nvidia.com/mig-3g.40gb is not covered, so that Kueue admits nobody who asks for it, unless its \
+             configuration has it count something else instead, and workloads ask for it (team-a/statefulset-lab); add it"
+        ),
+        "{unknown:?}"
+    );
+    let counted = of_transformed(json!({"resourceRequests": counts(LARGE)}));
+    assert_eq!(counted.len(), 2);
+    assert!(counted[0].contains("admits nobody who asks for it, and workloads ask for it"), "{counted:?}");
 }
 
 /// What is said of a quota in one queue for the nodes of the pool.

@@ -79,11 +79,11 @@ fn namespace(objects: &Objects) -> Option<&str> {
 }
 
 /// Namespace and name of every hardware profile that something names, stopped
-/// workbenches included.
+/// workbenches and what cannot be read included.
 fn named(objects: &Objects) -> BTreeSet<(String, String)> {
     let workbenches = objects.notebooks.values().filter_map(|notebook| notebook.hardware_profile());
     let servers = objects.model_servers.values().filter_map(|server| server.hardware_profile());
-    workbenches.chain(servers).collect()
+    workbenches.chain(servers).chain(objects.unread_users.values().cloned()).collect()
 }
 
 /// Whether a profile is ours, and nobody has edited it.

@@ -208,13 +208,14 @@ impl<'a> Queue<'a> {
     /// Who gets quota if these holders give theirs back, and would not get it
     /// otherwise; with the flavors, in the order in which Kueue gives it.
     pub(super) fn gains(&self, holders: &[Holder<'a>]) -> Vec<(&Waiting<'a>, Vec<PodSetAssignment>)> {
-        let strict = self.object.spec.queueing_strategy.as_deref() == Some("StrictFIFO");
+        let strict = self.object.is_strict();
         let mut room = holders.iter().fold(self.left.clone(), |room, holder| room.and(&holder.holds));
         let mut gains = Vec::new();
         for waiting in &self.waiting {
             let needs_it = self.left.clone().take(self.objects, self.object, waiting.workload).is_none();
             let taken = room.clone().take(self.objects, self.object, waiting.workload);
-            match taken.filter(|_| needs_it) {
+            // What grows asks for what is new of it, and how much that is Kueue knows.
+            match taken.filter(|_| needs_it && waiting.workload.replaces().is_none()) {
                 Some(assignments) => {
                     let _ = room.take(self.objects, self.object, waiting.workload);
                     gains.push((waiting, assignments));

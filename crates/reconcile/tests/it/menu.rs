@@ -221,6 +221,39 @@ fn a_slice_that_nobody_can_have_any_more_is_withdrawn_after_a_while_and_deleted_
     assert_eq!(minutes(&mut cluster, 60), [""; 0]);
 }
 
+/// Its webhook refuses a workbench whose profile is gone, and with it every change that would mend the workbench.
+#[test]
+fn a_profile_that_something_unreadable_names_stays_until_that_is_gone_or_names_another() {
+    let users = [
+        ("kubeflow.org/v1", "Notebook", json!({"template": "of a later release"})),
+        ("serving.kserve.io/v1beta1", "InferenceService", json!({})),
+        ("serving.kserve.io/v1alpha1", "LLMInferenceService", json!({})),
+    ];
+    for (api_version, kind, spec) in users {
+        let mut cluster = fleet();
+        round(&mut cluster);
+        let large = name(&cluster, &["7g-80gb"]);
+        let user = |profile: &str, spec: &Value| {
+            json!({
+            "metadata": {"namespace": "team", "name": "odd", "annotations": {
+                "opendatahub.io/hardware-profile-name": profile,
+                "opendatahub.io/hardware-profile-namespace": APPLICATIONS}},
+            "spec": spec, "status": {"readyReplicas": "of a later release"}})
+        };
+        let mut complaints = Vec::new();
+        cluster.objects.add_value(api_version, kind, user(&large, &spec), &mut |problem| {
+            complaints.push(problem.to_string());
+        });
+        // Of a model server nothing but its metadata is read.
+        assert_eq!(complaints.len(), usize::from(kind == "Notebook"), "{complaints:?}");
+        never_again(&mut cluster, "7g.80gb");
+        assert_eq!(minutes(&mut cluster, 90), [format!("withdraw {large}")], "{kind}");
+        assert_eq!(stand(&cluster, &large), Some(Stand::InUse), "{kind}");
+        cluster.objects.add_value(api_version, kind, user("another", &spec), &mut |_| ());
+        assert_eq!(minutes(&mut cluster, 1), [format!("delete {large}")], "{kind}");
+    }
+}
+
 #[test]
 fn nodes_that_come_back_soon_change_nothing_and_later_the_same_profile_is_offered_again() {
     let mut cluster = fleet();

@@ -493,3 +493,32 @@ fn who_is_ready_is_not_sent_back_for_others() {
     assert_eq!(within(&mut cluster, SignedDuration::from_secs(60)), []);
     assert!(cluster.objects.unserved_quota.since.is_empty());
 }
+
+/// Kueue counts of a job that grows what is new of it, and how much that is nobody says here.
+#[test]
+fn quota_goes_to_nobody_who_takes_the_place_of_one_that_has_quota() {
+    let mut cluster = stuck();
+    let pair = the_workload(&mut cluster, "pair");
+    pair.metadata.annotations.insert(api::foreign::workload::REPLACES.to_owned(), "team/large".to_owned());
+    assert_eq!(within(&mut cluster, HOLD * 3), []);
+}
+
+/// Where nobody passes the first who waits, those behind it get nothing, whatever it asks for.
+#[test]
+fn quota_goes_to_nobody_behind_one_who_asks_for_no_gpu_where_nobody_may_pass() {
+    let sent_back = |strategy: &str, created: &str| {
+        let mut cluster = stuck();
+        queue(&mut cluster, 20, json!({"queueingStrategy": strategy}));
+        // As it is kept: of its pods nothing is read.
+        add(
+            &mut cluster,
+            "Workload",
+            json!({"metadata": {"namespace": "team", "name": "first", "creationTimestamp": created},
+                "spec": {"queueName": "research", "priority": 0, "podSets": []}}),
+        );
+        within(&mut cluster, HOLD * 3).len()
+    };
+    assert_eq!(sent_back("StrictFIFO", "2026-11-21T08:10:00Z"), 0);
+    assert_eq!(sent_back("BestEffortFIFO", "2026-11-21T08:10:00Z"), 1);
+    assert_eq!(sent_back("StrictFIFO", "2026-11-21T08:40:00Z"), 1, "whoever came later is passed by nobody");
+}
