@@ -5,6 +5,7 @@
 //!
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
 //! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
+//! With `min-count`, the policy asks for six slices of 1g.10gb at least.
 //! With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -27,6 +28,9 @@ use planner::testing::{a100, at, fleet, node, policy, request};
 use serde_json::Value;
 
 use crate::clock::timed;
+
+/// Slices of 1g.10gb that there are at least, with `min-count`.
+const MINIMUM: u32 = 6;
 
 /// A snapshot of nodes that are all idle, and of pods that all wait.
 fn read(path: &str) -> (Inventory, Vec<Request>) {
@@ -81,10 +85,10 @@ fn by_age(requests: &[Request], reports: &[RequestReport]) -> String {
 }
 
 fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
-    let policies = [match std::env::args().any(|a| a == "oldest-first") {
-        true => policy("p").oldest_first().build(),
-        false => policy("p").build(),
-    }];
+    let has = |word: &str| std::env::args().any(|a| a == word);
+    let policy = if has("oldest-first") { policy("p").oldest_first() } else { policy("p") };
+    let policies =
+        [if has("min-count") { policy.bounds("1g.10gb", MINIMUM, 0, None) } else { policy }.build()];
     let (time, decision) = timed(|| decide(inventory, requests, &policies));
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{name}: {notes:?}");
@@ -103,7 +107,7 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         level("GPUs changed"),
         decision.plan.digest(),
     );
-    if std::env::args().any(|a| a == "who") {
+    if has("who") {
         println!("{name} serves {}", by_age(requests, &decision.report.requests));
     }
     time

@@ -158,4 +158,5 @@ def main():
     sys.exit(f"{false} bounds are above what HiGHS found" if false else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

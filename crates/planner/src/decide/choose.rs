@@ -12,7 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Copy, Effort, MANY_KINDS, Sense, SolveError, Solved};
+use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Sense, SolveError, Solved};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -122,6 +122,14 @@ impl Chosen<'_> {
         self
     }
 
+    /// What the first levels of another program come to if it is as good: as many as both have and are numbers alone.
+    fn values_for(&self, program: &Program) -> Vec<i64> {
+        let levels = program.levels.iter().zip(&self.program.levels);
+        let same = levels.take_while(|(a, b)| a == b && **a <= Level::Changed && !a.counts_turns()).count();
+        let values = self.levels().into_iter().zip(&program.constants).take(same);
+        values.map(|(level, constant)| level.value - constant).collect()
+    }
+
     /// What counts when two choices are compared.
     fn worth(&self) -> Vec<(Level, i64)> {
         let values = self.levels().into_iter().map(|level| level.value);
@@ -143,7 +151,7 @@ pub(super) fn choose<'a>(
     under_way: &UnderWay,
     memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
-    let fresh = choose_with(inventory, requests, policies, None, memo)?;
+    let fresh = choose_with((inventory, requests, policies), None, None, memo)?;
     // With nothing under way, what goes on is the fleet as it is.
     if under_way.gpus.is_empty() && fresh.is_proven() {
         return Ok(fresh);
@@ -151,7 +159,7 @@ pub(super) fn choose<'a>(
     if is_better_than_any_that_goes_on(&fresh, (inventory, requests, policies), under_way, memo) {
         return Ok(fresh);
     }
-    match choose_with(inventory, requests, policies, Some(under_way), memo) {
+    match choose_with((inventory, requests, policies), Some(under_way), Some(&fresh), memo) {
         Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => {
             Ok(going_on.with_bounds_of(&fresh))
         }
@@ -190,7 +198,10 @@ fn is_better_than_any_that_goes_on(
         };
         let value = value - program.constants[k];
         let Some(certain) = program.instance.certain_value(k) else {
-            return value < answers.bound_of(&program.instance, &held);
+            // With many kinds even the relaxation takes long; mostly the slices alone say it.
+            let is_beyond_slices = world.groups.len() > MANY_KINDS
+                && value < answers.bound_of(&program.without_rooms(&world, k + 1), &held);
+            return is_beyond_slices || value < answers.bound_of(&program.instance, &held);
         };
         if value != certain {
             return value < certain;
@@ -200,11 +211,12 @@ fn is_better_than_any_that_goes_on(
     false
 }
 
+/// The best choice, or the best of those that go on with what is under way. `rival`: what is chosen if none of these is
+/// as good; it is infeasible to be as good where that is proved, and then nothing more is searched for.
 fn choose_with<'a>(
-    inventory: &'a Inventory,
-    requests: &'a [Request],
-    policies: &'a [Policy],
+    (inventory, requests, policies): (&'a Inventory, &'a [Request], &'a [Policy]),
     under_way: Option<&UnderWay>,
+    rival: Option<&Chosen<'_>>,
     memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
     let Memo { targets, answers, by_classes } = memo;
@@ -225,8 +237,13 @@ fn choose_with<'a>(
     let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS, answers));
     let program = formulate(&world, &turns, Question::Plan);
     let orders = program.orders(&world, &turns);
-    let alike = answers
-        .solve_parts(&program.instance, &program.parts, program.asked(&orders), TOGETHER)
+    let reached = rival.map_or_else(Vec::new, |rival| rival.values_for(&program));
+    let asked = Asked { reached: &reached, ..program.asked(&orders) };
+    let alike = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
+    if matches!(alike, Err(SolveError::Infeasible)) {
+        return Err(SolveError::Infeasible);
+    }
+    let alike = alike
         .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies }.seen());
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),

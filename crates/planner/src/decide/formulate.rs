@@ -3,6 +3,7 @@
 
 mod bounds;
 mod orders;
+mod roomless;
 mod seats;
 mod shares;
 
@@ -80,6 +81,11 @@ impl Level {
         !matches!(self, Self::Broken | Self::TieBreak | Self::Served)
     }
 
+    /// Whether it counts those whose turn it is: what it comes to says nothing without who they are.
+    pub(super) fn counts_turns(self) -> bool {
+        matches!(self, Self::Unserved(_, Counted::Turns))
+    }
+
     /// What it is called in the certificate.
     pub(super) fn name(self) -> String {
         match self {
@@ -154,7 +160,7 @@ impl Program {
     /// bounds are of use.
     pub(super) fn asked<'o>(&self, orders: &'o Orders) -> Asked<'o> {
         let up_to = |last: Level| self.levels.iter().filter(|level| **level <= last).count();
-        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations), orders }
+        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations), orders, reached: &[] }
     }
 }
 

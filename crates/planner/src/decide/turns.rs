@@ -25,7 +25,7 @@ use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::solver::{Answers, Asked, Decided, Effort, Instance, KINDS_IN_TURN, Orders, RowIndex};
+use crate::solver::{Answers, Asked, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Orders, RowIndex};
 
 /// Nodes that are looked at one by one, times groups, times questions that look
 /// at each of them: beyond it a fleet affords two questions.
@@ -213,7 +213,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let affordable = BY_NODE / (one_by_one * world.groups.len()).max(1);
         let limits = Limits { by_node: limits.by_node.min(affordable.max(2)), ..limits };
         let is_one_program = is_one_program || program.parts.is_empty();
-        let many_kinds = !is_one_program && world.groups.len() > KINDS_IN_TURN;
+        let many_kinds = !is_one_program && world.groups.len() > MANY_KINDS;
         let by_node = if many_kinds { limits.by_node.min(OF_MANY_KINDS) } else { limits.by_node };
         let limits = Limits { by_node, ..limits };
         let level = Level::Unserved(priority, Counted::Turns);
@@ -233,7 +233,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let solved = if self.is_one_program {
             self.answers.solve(&instance, self.limits.effort).ok()?
         } else {
-            let asked = Asked { first: levels, bounded: levels, orders: &self.orders };
+            let asked = Asked { first: levels, bounded: levels, orders: &self.orders, reached: &[] };
             self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
         };
         Some(solved.levels.iter().map(|level| (level.value, level.bound)).unzip())
@@ -241,7 +241,8 @@ impl<'w, 'a> Asking<'w, 'a> {
 
     /// Decides about requests, given by their groups, oldest first.
     fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
-        if self.many_kinds
+        if !self.is_one_program
+            && self.world.groups.len() > KINDS_IN_TURN
             && let Some(turns) = self.one_by_one(queue)
         {
             return turns;

@@ -226,7 +226,7 @@ fn copies_decided_by_patterns_are_what_one_program_finds() {
         let parted = solve_parts(
             &together,
             &made,
-            Asked { first: 1, bounded: 1, orders: &Orders::default() },
+            Asked { first: 1, bounded: 1, orders: &Orders::default(), reached: &[] },
             Effort::default(),
         )
         .unwrap();

@@ -14,6 +14,8 @@ mod fill;
 mod master;
 mod model;
 mod order;
+#[cfg(test)]
+mod packing;
 mod price;
 mod refill;
 mod refute;
@@ -100,6 +102,9 @@ pub struct Asked<'o> {
     pub bounded: usize,
     /// In which order what has to be done can be done one by one.
     pub orders: &'o Orders,
+    /// What a choice is of use for: one that is worse than this at the first levels is not wanted. Nothing, if every
+    /// choice is.
+    pub reached: &'o [i64],
 }
 
 /// What is decided of somebody who comes first.
@@ -121,7 +126,7 @@ pub struct Decided {
 ///
 /// # Errors
 /// If the instance is malformed, cannot be met, or no solution was found
-/// within the effort.
+/// within the effort. It cannot be met either where it is proved that no choice is as good as is wanted.
 pub fn solve_parts(
     instance: &Instance,
     parts: &[Part],
@@ -129,7 +134,7 @@ pub fn solve_parts(
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
-    let Asked { first, bounded, orders } = asked;
+    let Asked { first, bounded, orders, reached } = asked;
     let first = first.min(instance.levels);
     if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
         return Ok(parted);
@@ -141,6 +146,13 @@ pub fn solve_parts(
         return Ok(Parted { solved: together.solved(), copies: vec![] });
     }
     together.up_to(first)?;
+    let is_out_of_reach = |held: &[i64], bound: i64| {
+        reached.get(..held.len()) == Some(held) && reached.get(held.len()).is_some_and(|most| *most < bound)
+    };
+    let values: Vec<i64> = (0..first).map(|k| together.level(k).value).collect();
+    if (0..first).any(|k| is_out_of_reach(&values[..k], together.level(k).bound)) {
+        return Err(SolveError::Infeasible);
+    }
     // What is not proved for all copies together is not worth dividing.
     let is_whole = (0..first).all(|k| together.level(k).is_proven());
     let mut best = if is_whole { split_in_one_go(instance, parts, &mut together)? } else { None };
@@ -159,7 +171,11 @@ pub fn solve_parts(
             }
         } else {
             let known = best.as_ref().map(|best| best.values[..first].to_vec());
-            if let Some((settled, proofs)) = serve_by_patterns(instance, parts, first, &together, known) {
+            let served = serve_by_patterns((instance, parts, first), &together, known, &is_out_of_reach);
+            if let Some((settled, proofs)) = served {
+                if proofs.iter().any(|proof| is_out_of_reach(&proof.held, proof.bound)) {
+                    return Err(SolveError::Infeasible);
+                }
                 proved = proofs;
                 best = better(best, settled);
             }
@@ -195,14 +211,13 @@ fn better(one: Option<Settled>, other: Option<Settled>) -> Option<Settled> {
 
 /// The first levels by patterns of whole copies. What is known already has to be beaten.
 fn serve_by_patterns(
-    instance: &Instance,
-    parts: &[Part],
-    first: usize,
+    (instance, parts, first): (&Instance, &[Part], usize),
     together: &Levels<'_>,
     known: Option<Vec<i64>>,
+    is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
     let model = Model::new(instance, parts, first);
-    let (state, proofs) = serve(&model, together, known)?;
+    let (state, proofs) = serve(&model, together, known, is_out_of_reach)?;
     Some((state.and_then(|state| settle::settle(&model, parts, &state)), proofs))
 }
 
@@ -301,11 +316,13 @@ fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
     Some(())
 }
 
-/// The first levels, copy by copy. What is `known` already has to be beaten.
+/// The first levels, copy by copy. What is `known` already has to be beaten. It ends with the first proof that what is
+/// wanted is out of reach.
 fn serve(
     model: &Model<'_>,
     together: &Levels<'_>,
     known: Option<Vec<i64>>,
+    is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<State>, Vec<Proof>)> {
     let mut pool = Pool::new(model);
     let mut best = known;
@@ -316,13 +333,18 @@ fn serve(
         if level == model.levels {
             // Only what all of this leaves open is searched for in another way, so that what it proves stays as
             // it is. The last of the levels, who waits longest, is not worth as much.
-            let open = proofs.iter().find(|p| {
+            let open = proofs.iter_mut().find(|p| {
                 let k = p.held.len();
                 k + 1 < model.levels && best.as_ref().is_some_and(|best| best[k] > p.bound)
             });
             let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
                 break;
             };
+            // All copies together, tightened, sometimes prove more than patterns do; that costs less than a search.
+            open.bound = open.bound.max(super::bound_of(model.instance, &open.held));
+            if before[open.held.len()] <= open.bound {
+                continue;
+            }
             refilled = true;
             let (k, mut state) = (open.held.len(), state.clone());
             let now = refill::refill(model, &mut state, (k, open.bound), Allowance::of(REFILL));
@@ -344,6 +366,10 @@ fn serve(
         let relaxed = relax(model, &mut pool, &held, PATTERN)?;
 
         bound = bound.max(relaxed.bound);
+        if is_out_of_reach(&held, bound) {
+            proofs.push(Proof { held, bound });
+            break;
+        }
         let mut better = false;
         let mut consider = |state: State, best: &mut Option<Vec<i64>>, found: &mut Option<State>| {
             if let Some(values) = state.values(model)
@@ -459,15 +485,18 @@ fn bounds(
             levels.push(Level { value: *value, bound: instance.least(k).min(*value) });
             continue;
         }
+        let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
+        let of_patterns = patterns.fold(i64::MIN, i64::max);
         let mut bound = if as_together {
             together.up_to(k + 1)?;
             as_together = together.level(k).value == *value;
             together.level(k).bound
-        } else {
+        } else if of_patterns < *value {
             super::bound_of(instance, held)
+        } else {
+            of_patterns
         };
-        let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
-        bound = patterns.fold(bound, i64::max);
+        bound = bound.max(of_patterns);
         levels.push(Level { value: *value, bound: bound.min(*value) });
     }
     Ok(levels)
