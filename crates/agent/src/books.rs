@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use mig::GpuResource;
+use mig::resource::Unit;
 
 use crate::layout::{NodeLayout, Slice};
 use crate::names::{DeviceId, GpuUuid, PodUid, SliceName};
@@ -44,6 +45,34 @@ impl Device {
         let by_id = || self.id.0.starts_with("MIG-") || self.id.0.starts_with("GPU-");
         GpuResource::is_one(&self.resource) || by_id()
     }
+}
+
+/// What is to be said where kubelet offers a slice, or a GPU, under a name that is
+/// none of NVIDIA's own for it. A pod that asks by such a name asks for a profile
+/// of which nobody knows which it is, so that the proof would pass it over while
+/// its slice is on its way to it.
+#[must_use]
+pub fn renamed(offered: &[Device], layout: &NodeLayout) -> Option<String> {
+    let profiles =
+        layout.slices().flat_map(|(_, slice)| slice.devices.iter().map(|id| (id, slice.place.profile)));
+    let profiles: BTreeMap<_, _> = profiles.collect();
+    let is_renamed = |device: &&Device| {
+        let by_name = GpuResource::parse(&device.resource).map(|resource| resource.unit);
+        match (profiles.get(&device.id.unshared()), by_name) {
+            (Some(profile), Some(Unit::Slice(named))) => named != *profile,
+            (Some(_), unit) => unit != Some(Unit::Gpu),
+            (None, None) => device.is_gpu(),
+            // It is of a GPU that is not known: its name is one of NVIDIA's.
+            (None, Some(_)) => false,
+        }
+    };
+    let device = offered.iter().find(is_renamed)?;
+    let what =
+        profiles.get(&device.id.unshared()).map_or_else(|| "a GPU".to_owned(), |p| format!("slices {p}"));
+    Some(format!(
+        "the device plugin offers {what} as {}, so nobody can say which pods may be given one: take `resources` out of the plugin's configuration",
+        device.resource
+    ))
 }
 
 /// What kubelet's pod-resources `List` says about one container.
@@ -223,6 +252,13 @@ impl Books {
         books.twice = names.chain(uids).cloned().collect();
         books.unreadable = listed.err().or(recorded.err());
         books
+    }
+
+    /// The same, which are not to be relied on for this reason, if there is one.
+    #[must_use]
+    pub fn doubted(mut self, why: Option<String>) -> Self {
+        self.unreadable = self.unreadable.or(why);
+        self
     }
 
     fn enter(&mut self, device: &Device, holder: &Holder) {

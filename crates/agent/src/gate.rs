@@ -16,7 +16,8 @@ pub enum Gate {
     Closed,
     /// Something, but not what the GPUs have.
     Ajar,
-    /// Every slice that the GPUs have, and nothing that they have not.
+    /// Every slice that the GPUs have, and nothing that they have not. What a
+    /// GPU has about which the driver does not answer, nobody knows.
     Open,
 }
 
@@ -36,8 +37,11 @@ impl Gate {
         let slices: BTreeSet<_> = slices.collect();
         let whole = layout.gpus.iter().filter(|gpu| gpu.state == GpuState::Whole);
         let whole: BTreeSet<_> = whole.map(|gpu| DeviceId(gpu.uuid.0.clone())).collect();
+        // What no GPU is known to have is of that one: otherwise each change beside it would leave its node closed.
+        let is_any_silent = layout.gpus.iter().any(|gpu| matches!(gpu.state, GpuState::Silent { .. }));
         // Not every GPU without MIG is offered: a display card is none that pods get.
-        let known = offered.iter().all(|device| slices.contains(device) || whole.contains(device));
+        let is_known = |device: &DeviceId| slices.contains(device) || whole.contains(device);
+        let known = is_any_silent || offered.iter().all(is_known);
         if known && slices.is_subset(&offered) { Self::Open } else { Self::Ajar }
     }
 }

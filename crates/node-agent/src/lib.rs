@@ -5,8 +5,10 @@
 //! - [`driver`]: NVIDIA's library, open only while it is asked; [`hardware`]: its answers in the terms of the core;
 //! - [`look`]: one look at all of it, in the order on which the proof rests;
 //! - [`object`]: the `GpuNode`, and the agent's part of its status;
+//! - [`alone`]: the lock by which one agent at a time works on a node;
 //! - [`run`]: the loop.
 
+pub mod alone;
 pub mod args;
 pub mod driver;
 pub mod hardware;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::{Books, Device, Gate, Look, Seen, Turn};
+use agent::{Books, Device, Gate, Look, Seen, Turn, books};
 use controller::class::chain;
 
 use crate::driver::{Driver, DriverError};
@@ -75,8 +75,14 @@ impl Blind {
 }
 
 impl Eyes {
-    /// Looks. `cards` is what was known of the GPUs, and learns.
-    pub async fn look(&self, turns: &mut Turns, cards: &mut Cards) -> NodeReading {
+    /// Looks. `cards` is what was known of the GPUs, and learns; so does
+    /// `renamed`, what was said of the names of devices when some were offered.
+    pub async fn look(
+        &self,
+        turns: &mut Turns,
+        cards: &mut Cards,
+        renamed: &mut Option<String>,
+    ) -> NodeReading {
         let Self { kubelet, checkpoint, driver } = self;
         let gate_turn = turns.tick();
         let session = kubelet.connect().await.map_err(Arc::new);
@@ -96,10 +102,15 @@ impl Eyes {
             Ok(machine) => hardware::layout(machine, cards),
             Err(error) => hardware::silent(&chain(error), cards),
         };
+        // Behind a closed gate nothing has a name; whoever was about to get something then has asked by that of before.
+        if let Some(offered) = healthy.as_deref().ok().filter(|devices| devices.iter().any(Device::is_gpu)) {
+            *renamed = books::renamed(offered, &layout);
+        }
         let books = Books::join(
             listed.as_deref().map_err(|error| chain(error.as_ref())),
             recorded.as_deref().map_err(|error| chain(error)),
         );
+        let books = books.doubted(renamed.clone());
         let gate = Gate::from_devices(healthy.as_deref().ok(), &layout);
         NodeReading {
             look: Look {

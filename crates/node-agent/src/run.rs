@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::alone::{Alone, LockError};
 use crate::hardware::Cards;
 use crate::kubelet::changed::{Changes, WatchError};
 use crate::look::{NodeReading, Turns};
@@ -80,9 +81,13 @@ struct Agent {
     objects: BoxStream<'static, Result<Event<GpuNode>, watcher::Error>>,
     /// Whether the list with which the watch began has the object.
     listed: bool,
+    alone: Alone,
     changes: Changes,
     turns: Turns,
     cards: Cards,
+    /// What the device plugin offers under a name that is none of NVIDIA's, as of
+    /// when kubelet last offered anything.
+    renamed: Option<String>,
     /// What kubelet offered at the last look; `None` where it gave no answer.
     offered: Option<BTreeSet<Device>>,
     remembered: Remembered,
@@ -117,9 +122,11 @@ impl Agent {
             object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
             objects: objects.default_backoff().boxed(),
             listed: false,
+            alone: Alone::beside(&settings.eyes.checkpoint),
             changes: Changes::watch(&settings.eyes.checkpoint)?,
             turns: Turns::default(),
             cards: Cards::default(),
+            renamed: None,
             offered: None,
             remembered: Remembered::default(),
             health,
@@ -141,6 +148,16 @@ impl Agent {
 
     /// One look and one step.
     async fn turn(&mut self) -> Until {
+        match self.alone.ensure() {
+            Ok(()) => {}
+            Err(error @ LockError::Taken { .. }) => {
+                self.say(vec![error.to_string()]);
+                self.health.incomplete(vec![error.to_string()]);
+                return Until::Something(SOON);
+            }
+            // Kubelet is not installed yet: then nobody can have anything. It is tried again in the next turn.
+            Err(error @ LockError::Refused { .. }) => tracing::debug!(error = chain(&error), "no lock"),
+        }
         if let Err(error) = self.changes.ensure() {
             tracing::debug!(error = chain(&error), "changes of the checkpoint are not told");
         }
@@ -157,8 +174,8 @@ impl Agent {
         }
         self.remember_cards();
         let Settings { eyes, .. } = &self.settings;
-        let seen = eyes.look(&mut self.turns, &mut self.cards).await;
-        self.say(&seen);
+        let seen = eyes.look(&mut self.turns, &mut self.cards, &mut self.renamed).await;
+        self.say(seen.blind.words());
         self.offered.clone_from(&seen.offered);
         if self.cards.is_empty() && seen.blind.driver.is_some() {
             // An account of no GPU would say that there is none.
@@ -332,8 +349,7 @@ impl Agent {
     }
 
     /// Logs what cannot be seen, when that changes.
-    fn say(&mut self, seen: &NodeReading) {
-        let words = seen.blind.words();
+    fn say(&mut self, words: Vec<String>) {
         if words == self.said {
             return;
         }

@@ -145,6 +145,12 @@ impl Agent<'_> {
         matches!(self.account.stage(&ChangeId(change.id.clone())), Some(Stage::Ended(_)))
     }
 
+    /// Whether it has claimed what it is told to do, and has not ended it.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let stage = self.change.and_then(|change| self.account.stage(&ChangeId(change.id.clone())));
+        matches!(stage, Some(Stage::Claimed | Stage::Restoring { .. }))
+    }
+
     /// The agent as the rollout takes it.
     pub(crate) fn seen(&self) -> AgentSeen {
         AgentSeen {

@@ -113,7 +113,10 @@ impl Actuator {
         is_shared: bool,
     ) -> Self {
         let target = memory.progress.target.as_ref();
-        let begun = target.is_some_and(|target| target.slices.is_some());
+        // Of a change whose target is not remembered, the agent knows. Nobody else ends it, and until it is ended the
+        // operands stay paused.
+        let goes_on = target.is_none() && agent.is_some_and(AgentOfNode::is_at_work);
+        let begun = goes_on || target.is_some_and(|target| target.slices.is_some());
         let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
         // It rebooted before the agent knew its slices by their places: MIG manager makes them by their number.
         let is_unknown = memory.progress.verified.as_ref().is_some_and(|verified| verified.slices.is_empty())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent::books::{Blocker, LONGEST_TEXT, MOST_CONTAINERS, MOST_DEVICES};
+use agent::books::{Blocker, LONGEST_TEXT, MOST_CONTAINERS, MOST_DEVICES, renamed};
 use agent::{Books, Device, DeviceId, Listed, NodeLayout, PodUid, Recorded};
 use proptest::prelude::*;
 
@@ -54,6 +54,39 @@ fn a_device_that_no_layout_knows_is_named_and_blocks_every_slice() {
     let books = books(&[listed("nb", "1g@5")], &[]);
     assert!(matches!(blocker(&books, &there, "1g@0"), Some(Blocker::Stranger { .. })));
     assert_eq!(books.strangers(&there).map(|(id, _)| id.0.as_str()).collect::<Vec<_>>(), ["MIG-1g@5"]);
+}
+
+fn offered(resource: &str, id: &str) -> Device {
+    Device { resource: resource.to_owned(), id: DeviceId(id.to_owned()) }
+}
+
+#[track_caller]
+fn check_names(there: &[Device], said: Option<&str>) {
+    let found = renamed(there, &layout("1g@0 3g@4"));
+    let expected = said.map(|what| {
+        format!("the device plugin offers {what}, so nobody can say which pods may be given one: take `resources` out of the plugin's configuration")
+    });
+    assert_eq!(found, expected);
+}
+
+/// Who asks by another name may be about to get a slice of any profile, and the proof would not wait for them.
+#[test]
+fn a_slice_that_is_offered_under_another_name_than_its_own_is_noticed() {
+    check_names(&[device("1g@0"), device("3g@4")], None);
+    check_names(&[offered("nvidia.com/small", "MIG-1g@0")], Some("slices 1g.10gb as nvidia.com/small"));
+    check_names(
+        &[device("1g@0"), offered("nvidia.com/mig-large", "MIG-3g@4")],
+        Some("slices 3g.40gb as nvidia.com/mig-large"),
+    );
+    let other = "nvidia.com/mig-1g.10gb";
+    check_names(&[offered(other, "MIG-3g@4")], Some("slices 3g.40gb as nvidia.com/mig-1g.10gb"));
+    check_names(&[offered("nvidia.com/a100", &gpu().0)], Some("a GPU as nvidia.com/a100"));
+    check_names(&[offered("nvidia.com/small", "MIG-elsewhere")], Some("a GPU as nvidia.com/small"));
+    // Shares, slices under strategy `single`, slices of a GPU about which nothing is known, and what is no GPU at all.
+    check_names(&[offered("nvidia.com/mig-1g.10gb.shared", "MIG-1g@0::1")], None);
+    check_names(&[offered("nvidia.com/gpu", "MIG-1g@0"), offered("nvidia.com/gpu", &gpu().0)], None);
+    check_names(&[offered("nvidia.com/mig-9x.odd", "MIG-elsewhere")], None);
+    check_names(&[offered("nvidia.com/hostdev", "0000:3b:00.1")], None);
 }
 
 #[test]

@@ -44,6 +44,19 @@ fn a_gpu_without_mig_may_be_offered_or_not() {
     assert_eq!(Gate::from_devices(Some(&[device("1g@0"), whole("GPU-other")]), &there), Gate::Ajar);
 }
 
+/// Its devices are offered as long as nobody has told the plugin: whose they are, only the driver could say.
+#[test]
+fn what_is_offered_beyond_the_known_slices_may_be_of_a_gpu_about_which_the_driver_does_not_answer() {
+    let mut there = layout("1g@0");
+    let silent = GpuState::Silent { why: "GPU is lost".to_owned() };
+    there.gpus.push(GpuLayout { uuid: GpuUuid("GPU-lost".to_owned()), state: silent });
+    let of_the_lost = other("nvidia.com/mig-3g.40gb", "MIG-of-the-lost");
+    assert_eq!(Gate::from_devices(Some(&[device("1g@0"), of_the_lost.clone()]), &there), Gate::Open);
+    assert_eq!(Gate::from_devices(Some(&[device("1g@0")]), &there), Gate::Open);
+    assert_eq!(Gate::from_devices(Some(&[of_the_lost]), &there), Gate::Ajar, "what is known is not offered");
+    assert_eq!(Gate::from_devices(Some(&[]), &there), Gate::Closed);
+}
+
 #[test]
 fn a_list_that_could_not_be_had_proves_nothing() {
     assert_eq!(Gate::from_devices(None, &layout("1g@0")), Gate::Ajar);

@@ -60,6 +60,15 @@ impl Scene {
         self.plugin_of(&node::machine());
     }
 
+    /// An administrator has given the slices of this profile another name in the plugin's configuration.
+    pub(crate) fn plugin_renames(&self, profile: &str, name: &str) {
+        let slices = |books: &mut Books| {
+            let slices = books.healthy.remove(&format!("nvidia.com/mig-{profile}")).unwrap();
+            books.healthy.insert(name.to_owned(), slices);
+        };
+        self.kubelet.update(slices).unwrap();
+    }
+
     /// The plugin starts, and registers what the GPUs have; one that runs with that stays.
     pub(crate) fn plugin_of(&self, machine: &Machine) {
         let devices = node::devices(machine);
@@ -138,6 +147,11 @@ impl Scene {
             .spawn()
             .unwrap();
         self.agent = Some(child);
+    }
+
+    /// Whoever runs an agent now has it: another one can be started beside it.
+    pub(crate) fn leave_agent(&mut self) -> Child {
+        self.agent.take().unwrap()
     }
 
     /// Kills the agent at whatever it is.

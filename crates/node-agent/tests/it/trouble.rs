@@ -76,6 +76,50 @@ async fn a_device_that_the_driver_does_not_know_may_be_any_slice() {
     assert!(nothing_is_free(&scene));
 }
 
+/// Which pods may be about to get one, nobody can say: not even when the plugin has stopped for a change.
+#[tokio::test]
+async fn slices_that_the_plugin_offers_under_another_name_are_told_and_none_counts_as_free() {
+    let mut scene = Scene::new().await;
+    scene.plugin_renames("3g.40gb", "nvidia.com/half");
+    scene.agent();
+    let said = "books: the device plugin offers slices 3g.40gb as nvidia.com/half, so nobody can say";
+    scene.until("it tells", |_| says(&scene, said)).await;
+    let asked = scene.kubelet.calls().list;
+    scene.kubelet.update(|books| books.healthy.clear()).unwrap();
+    scene.until_listed(asked + 1).await;
+    scene.gives("research", "lab", "2:7g.80gb@0");
+    scene.until("it has looked since", |_| says(&scene, "7g.80gb@0 MaybeInUse lab/main")).await;
+    assert!(says(&scene, said), "{:#?}", told(&scene.status()));
+    scene.plugin();
+    let taken = "2: 7g.80gb@0 InUse lab/main uid-of-lab/main";
+    scene.until_told(&[IDLE[0], IDLE[1], taken, IDLE[3]]).await;
+}
+
+/// Its pod was deleted by force, and its process is still there.
+#[tokio::test]
+async fn an_agent_beside_another_one_does_nothing_until_the_process_of_that_one_has_ended() {
+    let mut scene = Scene::new().await;
+    scene.agent();
+    scene.until_told(&IDLE).await;
+    let mut first = scene.leave_agent();
+    scene.agent();
+    scene.until_logged("another agent works on this node").await;
+    let writes = scene.api.writes();
+    scene.gives("research", "lab", "2:7g.80gb@0");
+    let taken = "2: 7g.80gb@0 InUse lab/main uid-of-lab/main";
+    scene.until_told(&[IDLE[0], IDLE[1], taken, IDLE[3]]).await;
+    let wrote = |scene: &Scene| scene.status().agent.map(|agent| agent.pod_uid);
+    assert_eq!(wrote(&scene).as_deref(), Some("agent-1"));
+    assert_eq!(scene.api.writes(), writes + 1, "they do not answer each other");
+    first.kill().await.unwrap();
+    scene
+        .until("the second one works", |status| {
+            status.agent.as_ref().is_some_and(|agent| agent.pod_uid == "agent-2")
+        })
+        .await;
+    assert_eq!(told(&scene.status()), [IDLE[0], IDLE[1], taken, IDLE[3]]);
+}
+
 #[tokio::test]
 async fn two_pods_on_one_slice_are_both_told() {
     let mut scene = Scene::new().await;

@@ -158,6 +158,29 @@ fn what_an_agent_has_begun_stays_its_own_when_it_only_reports_from_now_on() {
     }
 }
 
+/// Somebody deleted what the operator had stored there. MIG manager's way would begin with lifting the pause, amid a change.
+#[test]
+fn what_an_agent_has_claimed_is_its_own_although_nobody_remembers_why_it_was_begun() {
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let mut reports = report(&json!([slice("1g.10gb", 0, &[])]));
+    reports["status"]["agent"]["mode"] = "Report".into();
+    reports["spec"]["change"] = json!({"id": "change-1", "gpus": []});
+    let mut check = |stage: Option<(&str, &str)>, expected: Actuator| {
+        reports["status"]["agent"]["change"] = stage.map_or(Value::Null, |(id, stage)| {
+            let why = json!({"reason": "CalledBack", "message": "it is not wanted any more"});
+            json!({"id": id, "bootId": "b-1", "stage": stage, "why": why})
+        });
+        let seen = see(&[handed.clone(), reports.clone(), agent_pod()]);
+        assert_eq!(actuator(&seen), expected, "{stage:?}");
+    };
+    check(None, Actuator::Operands);
+    check(Some(("change-1", "Claimed")), Actuator::Agent);
+    check(Some(("change-1", "Restoring")), Actuator::Agent);
+    check(Some(("change-1", "Done")), Actuator::Operands);
+    check(Some(("change-0", "Claimed")), Actuator::Operands);
+}
+
 #[test]
 fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
     let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[]), slice("1g.10gb", 1, &[])]);

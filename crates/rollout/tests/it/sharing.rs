@@ -517,10 +517,7 @@ fn somebody_elses_label_freezes_the_sharing_of_a_node() {
 fn a_label_that_somebody_else_writes_in_the_middle_is_left_and_the_node_stays_closed() {
     let mut scene = Scene::new();
     scene.wants(shared_by(4));
-    while scene.progress.phase != Phase::Verifying {
-        let wake = scene.round();
-        scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));
-    }
+    slices::until(&mut scene, Phase::Verifying);
     scene.key = Some("tesla-t4".to_owned());
     scene.settle();
     assert!(matches!(scene.outlook, Outlook::Failed(_)), "{:?}", scene.outlook);
@@ -545,19 +542,23 @@ fn a_plugin_that_does_not_obey_gets_its_key_of_before_and_is_asked_again_later()
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(6)));
 }
 
-#[test]
-fn a_plugin_that_offers_nothing_any_more_is_left_to_a_human_and_noticed_when_it_is_right_again() {
+/// A node whose plugin offers nothing any more amid a change of how its GPUs are shared: it waits for a human.
+#[track_caller]
+fn failed() -> Scene {
     let mut scene = Scene::shared(4);
     scene.wants(shared_by(6));
-    while scene.progress.phase != Phase::Verifying {
-        let wake = scene.round();
-        scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));
-    }
+    slices::until(&mut scene, Phase::Verifying);
     scene.mute = true;
     scene.settle();
     let Outlook::Failed(failure) = &scene.outlook else { panic!("{:?}", scene.outlook) };
     assert!(failure.why.to_string().contains("neither the sharing nor the previous one"), "{}", failure.why);
     assert!(scene.cordoned);
+    scene
+}
+
+#[test]
+fn a_plugin_that_offers_nothing_any_more_is_left_to_a_human_and_noticed_when_it_is_right_again() {
+    let mut scene = failed();
     scene.mute = false;
     scene.round();
     scene.now += SignedDuration::from_mins(1);

@@ -13,6 +13,9 @@ pub(crate) struct Gpus {
     pub(crate) refuses: BTreeMap<(Act, SliceName), u32>,
     /// GPUs about which the driver does not answer.
     pub(crate) silent: BTreeSet<GpuUuid>,
+    /// GPUs about which the agent cannot read what the driver answers. The plugin
+    /// can, and offers what they have.
+    pub(crate) unread: BTreeSet<GpuUuid>,
     /// GPUs that the driver does not have (yet).
     pub(crate) absent: BTreeSet<GpuUuid>,
 }
@@ -71,7 +74,7 @@ impl Gpus {
 
     pub(crate) fn layout(&self) -> NodeLayout {
         let gpu = |(uuid, slices): (&GpuUuid, &BTreeMap<Place, u64>)| {
-            if self.silent.contains(uuid) {
+            if self.silent.contains(uuid) || self.unread.contains(uuid) {
                 let why = "GPU is lost".to_owned();
                 return GpuLayout { uuid: uuid.clone(), state: GpuState::Silent { why } };
             }

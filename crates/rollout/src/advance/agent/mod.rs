@@ -72,6 +72,15 @@ impl Run<'_> {
         }
     }
 
+    /// The id of a change that begins now. By the time alone, a clock that was put
+    /// back could give it the id of an earlier one, whose outcome would be taken for
+    /// its own. Whatever the agent says of a change, it says with a later report
+    /// than the one with which the change began, and their numbers never go back.
+    pub(super) fn new_id(&self, kind: &str) -> String {
+        let report = self.seen.agent.as_ref().map_or(0, |agent| agent.account.report.0);
+        format!("{kind}-{report:x}-{:x}", self.now.as_millisecond())
+    }
+
     pub(super) fn slices(&self) -> Option<&SliceChange> {
         self.next.target.as_ref()?.slices.as_ref()
     }

@@ -1,6 +1,6 @@
 //! Opening the gate: the pause is lifted, and the node is uncordoned once kubelet offers what the GPUs have.
 
-use agent::{ChangeId, Gate, Outcome, Stage};
+use agent::{ChangeId, Gate, GpuState, Outcome, Stage};
 
 use mig::ProfileName;
 
@@ -59,13 +59,18 @@ impl Run<'_> {
         if asked && !id.is_some_and(told) {
             return Some(Unproven::Offered);
         }
-        // Of a GPU about which the driver does not answer, nothing is offered.
+        let layout = &agent.account.known.layout;
+        let is_any_silent = layout.gpus.iter().any(|gpu| matches!(gpu.state, GpuState::Silent { .. }));
         let mut expected = self.known_counts()?.offers(self.seen.operator.strategy);
         let mut found = self.seen.offers();
         // Whole GPUs did not change, and not all of them are offered.
         expected.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
         found.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
-        (expected != found).then_some(Unproven::Allocatable { expected, found })
+        // What a GPU has about which the driver does not answer may be offered beside it, or not: it did not change, and
+        // nobody could say when that is right.
+        let is_offered = |(resource, n): (&String, &u64)| found.get(resource).is_some_and(|has| has >= n);
+        let is_open = expected == found || is_any_silent && expected.iter().all(is_offered);
+        (!is_open).then_some(Unproven::Allocatable { expected, found })
     }
 
     /// Takes the hold back. A withdrawal and a claim exclude each other: where

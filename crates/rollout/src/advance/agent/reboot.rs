@@ -97,7 +97,7 @@ impl Run<'_> {
 
     /// Closes the node. What is to be made is known when the agent has reported.
     pub(super) fn bring_back(&mut self, lost: &Verified) -> Flow {
-        let id = format!("restore-{:x}", self.now.as_millisecond());
+        let id = self.new_id("restore");
         let change = SliceChange { id, gpus: Vec::new(), listed: None };
         let Some(mut target) = super::target(self, change) else { return self.enter(Phase::Idle) };
         target.restore = true;

@@ -25,6 +25,9 @@ impl Run<'_> {
         if self.seen.label() == Some(names::HANDED_TO_AGENT) {
             self.next.applied = Some(names::HANDED_TO_AGENT.to_owned());
         }
+        if let Some(flow) = self.agent_goes_on() {
+            return flow;
+        }
         // It has ended what it had begun. From the next look on the node is MIG manager's.
         if self.agent_only_reports() {
             return self.hold(StartBlocker::HandingBack);
@@ -70,33 +73,39 @@ impl Run<'_> {
         if let Admission::Held(hold) = self.rules.admission.clone() {
             return self.hold(hold);
         }
-        let id = format!("change-{:x}", self.now.as_millisecond());
+        let id = self.new_id("change");
         self.next.target = super::target(self, SliceChange { id, gpus: changes, listed: None });
         self.enter(Phase::Cordoning)
     }
 
-    /// What is there of a change of which we remember nothing. What the agent
-    /// has claimed goes on; everything else is taken back.
-    fn agent_recovers(&mut self) -> Option<Flow> {
+    /// A change of which we remember nothing and that the agent has claimed goes
+    /// on, whether or not the agent begins another one.
+    fn agent_goes_on(&mut self) -> Option<Flow> {
         let agent = self.seen.agent.as_ref()?;
-        if let Some(wish) = &agent.wish
-            && matches!(agent.account.stage(&wish.id), Some(Stage::Claimed | Stage::Restoring { .. }))
-        {
-            let slices = |places: &BTreeSet<Place>| places.iter().copied().map(SlicePlace::from).collect();
-            let index = |uuid| agent.gpus.iter().find(|(_, known)| *known == uuid).map(|(index, _)| *index);
-            let gpus = wish.gpus.iter().filter_map(|gpu| {
-                Some(GpuSlices {
-                    gpu: index(&gpu.gpu)?,
-                    uuid: gpu.gpu.0.clone(),
-                    before: slices(&gpu.before),
-                    after: slices(&gpu.after),
-                })
-            });
-            let change = SliceChange { id: wish.id.0.clone(), gpus: gpus.collect(), listed: None };
-            self.next.target = super::target(self, change);
-            return Some(self.enter(Phase::Changing));
+        let wish = agent.wish.as_ref()?;
+        if !matches!(agent.account.stage(&wish.id), Some(Stage::Claimed | Stage::Restoring { .. })) {
+            return None;
         }
-        let left = agent.wish.is_some() || !self.seen.operands.held.is_empty();
+        let slices = |places: &BTreeSet<Place>| places.iter().copied().map(SlicePlace::from).collect();
+        let index = |uuid| agent.gpus.iter().find(|(_, known)| *known == uuid).map(|(index, _)| *index);
+        let gpus = wish.gpus.iter().filter_map(|gpu| {
+            Some(GpuSlices {
+                gpu: index(&gpu.gpu)?,
+                uuid: gpu.gpu.0.clone(),
+                before: slices(&gpu.before),
+                after: slices(&gpu.after),
+            })
+        });
+        let change = SliceChange { id: wish.id.0.clone(), gpus: gpus.collect(), listed: None };
+        self.next.target = super::target(self, change);
+        Some(self.enter(Phase::Changing))
+    }
+
+    /// What is left of a change of which we remember nothing, and that nobody has
+    /// claimed, is taken back.
+    fn agent_recovers(&mut self) -> Option<Flow> {
+        let is_ordered = self.seen.agent.as_ref()?.wish.is_some();
+        let left = is_ordered || !self.seen.operands.held.is_empty();
         (left || self.seen.marked() || self.cordoned_by_us()).then(|| self.enter(Phase::Retreating))
     }
 

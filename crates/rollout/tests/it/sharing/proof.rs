@@ -229,15 +229,7 @@ fn a_key_that_somebody_removes_in_the_middle_is_written_again() {
 /// A card is taken out while the node waits for a human. What it offers then is all that it has.
 #[test]
 fn a_failed_node_is_opened_when_it_offers_what_its_gpus_give_now_and_not_what_they_gave_before() {
-    let mut scene = Scene::shared(4);
-    scene.wants(shared_by(6));
-    while scene.progress.phase != Phase::Verifying {
-        let wake = scene.round();
-        scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));
-    }
-    scene.mute = true;
-    scene.settle();
-    assert!(matches!(scene.outlook, Outlook::Failed(_)), "{:?}", scene.outlook);
+    let mut scene = failed();
     (scene.mute, scene.gpus) = (false, GPUS - 1);
     scene.round();
     assert!(scene.cordoned, "it has to look right for a while");

@@ -1,7 +1,7 @@
 //! What the operator's proof and its opening of the node rest on. Each story fails as soon as the operator does without one
 //! of these supports.
 
-use slicewright_rollout::{Outlook, Phase, Progress};
+use slicewright_rollout::{Outlook, Phase, Progress, StartBlocker};
 
 use super::model::{Ask, Luck, places};
 use super::stories::{
@@ -146,4 +146,41 @@ fn an_operator_that_forgot_everything_proves_all_that_it_ordered_and_not_what_it
     assert_eq!(phase(&walk), Phase::Changing);
     assert!(report(&walk) > before, "it has reported anew");
     assert_eq!(walk.world.node.now().1, claimed, "no other permit is given");
+}
+
+/// MIG manager may have the node from then on, but not while its operands are paused for what is half done.
+#[test]
+fn an_operator_that_forgot_everything_waits_for_what_is_claimed_by_an_agent_that_only_reports_from_now_on() {
+    let mut walk = notebook();
+    let (held, (gpu, layout)) = (serial(&walk), recut(&walk));
+    walk.want(gpu, layout);
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.only_reports();
+    walk.progress = Progress::default();
+    walk.dies();
+    until(&mut walk, "it is over", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert_eq!(walk.has(GPUS[usize::from(gpu)]), places(layout));
+    assert!(walk.world.gpus.has_serial(held));
+    let outlook = walk.last.as_ref().map(|answer| answer.outlook.clone());
+    assert_eq!(outlook, Some(Outlook::Holding(StartBlocker::HandingBack)));
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
+}
+
+/// By a clock that was put back, the second change begins at the moment at which the first one began. What the agent says
+/// of the first must not be taken for the outcome of the second.
+#[test]
+fn two_changes_that_begin_at_the_same_moment_are_two() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.want(0, "3g@0 3g@4");
+    let id = |walk: &Walk| Some(walk.progress.target.as_ref()?.slices.as_ref()?.id.clone());
+    until(&mut walk, "the first one begins", |walk| id(walk).is_some());
+    let (begun, first) = (walk.now, id(&walk));
+    until(&mut walk, "it is done", |walk| walk.has("gpu-a") == places("3g@0 3g@4") && walk.rests());
+    walk.want(0, "7g@0");
+    (walk.now, walk.clock_stands) = (begun, true);
+    until(&mut walk, "the second one begins", |walk| id(walk).is_some());
+    assert_eq!(walk.now, begun);
+    assert!(id(&walk) != first, "{first:?}");
+    walk.clock_stands = false;
+    until(&mut walk, "it is done", |walk| walk.has("gpu-a") == places("7g@0") && walk.rests());
 }

@@ -10,5 +10,6 @@ mod evidence;
 mod killed;
 mod play;
 mod reboots;
+mod silent;
 mod stories;
 mod walk;

@@ -65,6 +65,7 @@ fn happens(walk: &mut Walk, what: u8, how: u8) {
             3 => walk.lose(&[GPUS[pick / 8 % 2]], how < 128),
             4 => walk.all_answer(),
             5 => walk.only_reports(),
+            6 => walk.cannot_read(GPUS[pick / 8 % 2]),
             _ => walk.alive = !walk.alive,
         },
         30 => {

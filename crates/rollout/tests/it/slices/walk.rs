@@ -364,9 +364,16 @@ impl Walk {
         self.world.kubelet.register(&self.world.gpus);
     }
 
+    /// The agent cannot read what the driver answers about this GPU: of a profile
+    /// that is newer than it, for one. The plugin can.
+    pub(super) fn cannot_read(&mut self, gpu: &str) {
+        self.world.gpus.unread.insert(GpuUuid(gpu.to_owned()));
+    }
+
     /// The driver answers about each GPU.
     pub(super) fn all_answer(&mut self) {
         self.world.gpus.silent.clear();
+        self.world.gpus.unread.clear();
         self.world.gpus.absent.clear();
         self.world.kubelet.register(&self.world.gpus);
     }
