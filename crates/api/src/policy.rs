@@ -481,9 +481,10 @@ pub struct Rollout {
     pub max_unavailable: IntOrString,
 
     /// What happens to pods that hold, or may hold, a slice that has to be
-    /// destroyed. This applies only to static layouts and to nodes on which MIG
-    /// is still disabled: a demand-driven policy never destroys a slice that is
-    /// in use.
+    /// destroyed, or that are in the way of a change of sharing. This applies only
+    /// to layouts of type Static or None, and to nodes on which MIG is still
+    /// disabled: a demand-driven policy never destroys a slice that is in use, and
+    /// evicts nobody to share it.
     #[serde(default)]
     pub drain: Drain,
 

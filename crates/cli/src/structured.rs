@@ -58,7 +58,7 @@ pub fn fleet(question: &Question) -> Value {
     })
 }
 
-/// A node of which no GPU is cut, as seats.
+/// The GPUs of a node that are not cut, as seats.
 #[must_use]
 pub fn seats(name: &str, seating: &Seating) -> Value {
     let by = seating.held.iter().map(|(pod, n)| json!({"pod": pod.to_string(), "seats": n}));

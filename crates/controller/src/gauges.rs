@@ -117,7 +117,7 @@ fn offered_label(offered: Offered) -> String {
     }
 }
 
-/// The seats of every node of which no GPU is cut, or slices are shared.
+/// The seats of every node of which no GPU is cut, or GPUs or slices are shared.
 fn seats(round: &Round) -> impl Iterator<Item = (String, String, &'static str, i64)> {
     let mut all: BTreeMap<(String, String, &'static str), i64> = BTreeMap::new();
     let inventory = &round.planned.view.inventory;

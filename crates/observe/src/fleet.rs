@@ -165,7 +165,15 @@ pub fn read(
                 sharing: told.as_ref(),
                 to_be_shared: shares.as_ref().and_then(|shares| shares.wanted.as_ref()),
             };
-            inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
+            let built = one.build(&pods, policies, objects, now, problems);
+            // Whole GPUs beside slices that several pods share: nobody plans who gets a seat, and who waits for one is told
+            // who has them. What is wrong with their pods was said just now.
+            if built.whole_shared.is_some()
+                && let Some(seating) = seats(Some((&facts, &memory)), &pods, &mut Vec::new())
+            {
+                inventory.seating.insert(name.clone(), seating);
+            }
+            inventory.nodes.insert(name.clone(), built);
         }
         let uid = node.metadata.uid.clone().unwrap_or_default();
         views.insert(name, NodeView::new(uid, actuator, models, memory, facts).shared(shares));

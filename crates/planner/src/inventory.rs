@@ -15,8 +15,9 @@ use crate::offered::Offered;
 pub struct Inventory {
     /// All nodes that have GPUs.
     pub nodes: BTreeMap<NodeName, Node>,
-    /// The nodes of which no GPU is cut, and how many pods may have each of these GPUs. Nothing is planned for
-    /// them: the scheduler alone gives them away, and who waits for one is told who has them.
+    /// The nodes of which no GPU is cut, or that share their whole GPUs beside slices, and how many pods may have each of
+    /// these GPUs. Nothing is planned for them: the scheduler alone gives them away, and who waits for one is told who
+    /// has them.
     pub seating: BTreeMap<NodeName, Seating>,
     /// The labels of the namespaces whose pods hold slices. One that is not
     /// named has its name as its only label.
@@ -81,14 +82,14 @@ impl Sharing {
     pub const NONE: Self = Self { replicas: 1, renamed: false, one_each: false };
 }
 
-/// A node of which no GPU is cut, as seats.
+/// The GPUs of a node that are not cut, as seats: all of them, or those that several pods share beside slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seating {
-    /// The node as requests are judged by it. It has no GPUs here: none is cut.
+    /// The node as requests are judged by it. It has no GPUs here: those of [`Inventory::nodes`] may be cut.
     pub node: Node,
     /// Which GPUs it has, such as `T4`.
     pub card: String,
-    /// How many.
+    /// How many of them are not cut.
     pub gpus: u32,
     /// How pods share them.
     pub sharing: Sharing,

@@ -201,7 +201,7 @@ fn drain(planned: &PlannedRound, policy: Option<&PolicyName>, step: Option<&Node
     policy.map_or(Drain::Never, |policy| drain_of(policy, step))
 }
 
-/// Static layouts and onboarding only: where requests decide which GPUs are
+/// Static layouts, nodes that are never cut, and onboarding only: where requests decide which GPUs are
 /// whole, MIG off is nothing that has to be mended, and who has one keeps it.
 fn drain_of(policy: &Policy, step: Option<&NodeStep>) -> Drain {
     let evicts = match &policy.layout {
@@ -233,6 +233,9 @@ mod tests {
         let always = evicts().fixed(&[], &[("1g.10gb", 7)]).build();
         let on_demand = evicts().build();
         let with_whole = evicts().whole_gpus(0, 0, None).build();
+        // `layout: {type: None}`: how its GPUs are shared may be changed so.
+        let uncut = Policy { layout: LayoutPolicy::Static { gpus: Vec::new() }, ..evicts().build() };
+        assert_eq!(drain_of(&uncut, None), Drain::Evict);
         for (policy, cuts, switches_on) in [
             (&always, Drain::Evict, Drain::Evict),
             (&on_demand, Drain::Never, Drain::Evict),

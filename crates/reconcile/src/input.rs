@@ -64,6 +64,8 @@ pub struct Obstacles {
     pub plugin_pointer: Option<RefusedWrite>,
     /// We have pointed `ClusterPolicy` there lately, and somebody has pointed it elsewhere since: until when it is left so.
     pub pointer_rests_until: Option<Timestamp>,
+    /// The same of MIG manager, which starts anew on every node by that.
+    pub map_pointer_rests_until: Option<Timestamp>,
 }
 
 impl Obstacles {
@@ -74,6 +76,7 @@ impl Obstacles {
         plugin_map: None,
         plugin_pointer: None,
         pointer_rests_until: None,
+        map_pointer_rests_until: None,
     };
 
     /// Until when nothing is done to nodes, if that is still to come.

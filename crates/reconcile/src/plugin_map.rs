@@ -157,6 +157,12 @@ fn administrators(input: &Input<'_>, ours: &MapRef, old: &Data) -> Result<Data, 
             "ClusterPolicy points the device plugin to ConfigMap {namespace}/{named}, which is not there, so that its keys cannot be taken over: create it, or remove spec.devicePlugin.config.name"
         ));
     };
+    // A node whose key is not taken over has no device plugin from the moment on at which ours is used.
+    if let Some(key) = map.binary_data.iter().flat_map(BTreeMap::keys).next() {
+        return Err(format!(
+            "ConfigMap {namespace}/{named} has the key `{key}` in `binaryData`, which is not text, so that it cannot be taken over: write it under `data`, or remove it"
+        ));
+    }
     let theirs = map.data.clone().unwrap_or_default();
     if let Some(key) = theirs.keys().find(|key| key.starts_with(ENTRY_PREFIX)) {
         return Err(format!(

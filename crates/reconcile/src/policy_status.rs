@@ -334,9 +334,16 @@ fn map_reference(input: &Input<'_>) -> Option<String> {
         return None;
     }
     let uses = if found.is_empty() { "no map of its own".to_owned() } else { format!("the map `{found}`") };
-    Some(format!(
-        "ClusterPolicy {name} uses {uses}, so no node can be changed; run: kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"migManager\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
-    ))
+    let command = format!(
+        "kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"migManager\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
+    );
+    let what = format!("ClusterPolicy {name} uses {uses}, so no node can be changed");
+    Some(match input.obstacles.map_pointer_rests_until.filter(|until| *until > input.now) {
+        None => format!("{what}; run: {command}"),
+        Some(until) => format!(
+            "{what}: somebody has pointed it elsewhere since the operator pointed it to `{ours}`, and each time MIG manager restarts on every node, so the operator leaves it so until {until}; let whoever manages ClusterPolicy, such as a GitOps tool, name the map `{ours}`, or run: {command}"
+        ),
+    })
 }
 
 /// `12 x 1g.10gb (3 free), 3g.40gb`.

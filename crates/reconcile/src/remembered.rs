@@ -18,6 +18,7 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         verified,
         cooldown_until,
         changed_at: _,
+        shared_at: _,
         marked_again_at: _,
         set_back: _,
         last_error,

@@ -99,13 +99,14 @@ fn run(
 ) -> Advance {
     let policy = member.policy.as_ref().and_then(|name| policies.get(name));
     let enforced = policy.is_some_and(|policy| policy.enforce);
+    let rests = |how_long: &dyn Fn(&RolloutRules) -> SignedDuration| {
+        policy.map_or(SignedDuration::ZERO, |policy| how_long(&policy.rules))
+    };
     let rules = NodeRules {
         admission: if enforced { admission } else { Admission::Held(StartBlocker::NotEnforced) },
         drain: member.drain,
-        cooldown: policy.map_or(SignedDuration::ZERO, |policy| {
-            // A node whose sharing changes is away for seconds, as one whose agent changes slices.
-            policy.rules.cooldown(member.seen.agent.is_some() || member.sharing.is_some())
-        }),
+        cooldown: rests(&|rules| rules.cooldown(member.seen.agent.is_some())),
+        cooldown_of_sharing: rests(&RolloutRules::cooldown_of_sharing),
         settings: *settings,
     };
     match &member.seen.agent {

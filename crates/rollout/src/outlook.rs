@@ -267,6 +267,9 @@ pub enum Unproven {
     /// MPS's control daemon is not ready: the device plugin offers nothing
     /// without it, and asks every 30 seconds.
     MpsDaemon,
+    /// MPS's control daemon is still there, although nobody shares through it any
+    /// more: until it ends, a GPU takes no process but those of its server.
+    MpsDaemonLeft,
     /// Its devices are shared, so that it offers multiples of slices, maybe
     /// under other names: nothing that is tried changes that.
     Shared {

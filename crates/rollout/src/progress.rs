@@ -36,6 +36,10 @@ pub struct Progress {
     /// policy's that is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
+    /// When the last change ended in which only the device plugin was told how
+    /// devices are shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_at: Option<Timestamp>,
     /// When the mark of our cordon, which somebody had removed, was put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marked_again_at: Option<Timestamp>,
@@ -150,6 +154,7 @@ impl Progress {
         let own = [
             &mut self.since,
             &mut self.changed_at,
+            &mut self.shared_at,
             &mut self.marked_again_at,
             &mut self.matched_since,
             &mut self.interrupted_since,

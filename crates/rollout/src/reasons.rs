@@ -54,7 +54,7 @@ reasons! {
     SharingMiscounted: "No GPU of the node is shared yet, and it offers another number of devices than GPU feature discovery counts: a GPU is unhealthy, the device plugin is restarting, or the node has GPUs of several models, of which feature discovery labels one. What would be shared could not be verified.",
         "Look for XID errors and at the device plugin's pod on NODE. If NODE has GPUs of several models, remove it from the policy's `nodeSelector`.";
     GpusHeld: "A GPU can be switched between one pod and several pods only while no pod holds a GPU of the node. Otherwise a pod with a GPU of its own would have to share it. The number of pods that share a GPU is lowered as soon as the present pods fit the new number.",
-        "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
+        "Wait until the pods end, stop them, or, for a layout of type `Static` or `None`, set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
         "Wait until this work is finished; investigate if it does not end.";
     HandsOff: "DRA (`GPUCluster`) or DAS manages the node's devices.",

@@ -35,12 +35,22 @@ pub const COOLDOWN_OF_GPUS: SignedDuration = SignedDuration::from_mins(10);
 /// How long a node rests after its agent changed single slices, if the policy
 /// says nothing: the node was away for seconds, and nobody lost anything.
 pub const COOLDOWN_OF_SLICES: SignedDuration = SignedDuration::from_secs(30);
+/// How long a node rests after its device plugin was told how devices are
+/// shared, if the policy says nothing: as long as after single slices, and for
+/// the same reasons.
+pub const COOLDOWN_OF_SHARING: SignedDuration = SignedDuration::from_secs(30);
 
 impl RolloutRules {
-    /// How long a node rests after a change.
+    /// How long a node rests after its layout changed.
     #[must_use]
     pub fn cooldown(&self, by_agent: bool) -> SignedDuration {
         self.cooldown.unwrap_or(if by_agent { COOLDOWN_OF_SLICES } else { COOLDOWN_OF_GPUS })
+    }
+
+    /// How long a node rests after only its sharing changed.
+    #[must_use]
+    pub fn cooldown_of_sharing(&self) -> SignedDuration {
+        self.cooldown.unwrap_or(COOLDOWN_OF_SHARING)
     }
 }
 
@@ -85,8 +95,10 @@ pub struct NodeRules {
     /// Whether pods in the way may be evicted. The caller passes `Evict` for
     /// static layouts and onboarding only.
     pub drain: Drain,
-    /// How long the node rests after a change.
+    /// How long the node rests after a change of its layout.
     pub cooldown: SignedDuration,
+    /// How long it rests after a change of its sharing alone.
+    pub cooldown_of_sharing: SignedDuration,
     /// The operator's settings.
     pub settings: Settings,
 }

@@ -166,6 +166,24 @@ pub(crate) fn unrenamed(resource: &str) -> &str {
     resource.strip_suffix(GpuResource::SHARED).unwrap_or(resource)
 }
 
+/// Whether some configuration of the device plugin, whose text is not known,
+/// makes these offers of these devices: each resource under one of its two
+/// names, and each of its devices as often as the others.
+#[must_use]
+pub(crate) fn are_shares_of(offers: &Resources, devices: &Resources) -> bool {
+    let mut seats = Resources::new();
+    for (resource, n) in offers.iter().filter(|(_, n)| **n > 0) {
+        // Under both names: the plugin is about to take one of them away.
+        if seats.insert(unrenamed(resource).to_owned(), *n).is_some() {
+            return false;
+        }
+    }
+    let devices: BTreeMap<&String, u64> =
+        devices.iter().filter(|(_, n)| **n > 0).map(|(resource, n)| (resource, *n)).collect();
+    seats.keys().eq(devices.keys().copied())
+        && seats.iter().all(|(resource, n)| n.is_multiple_of(devices[resource]))
+}
+
 impl PluginConfig {
     /// Whole GPUs that so many pods share by turns.
     #[must_use]
@@ -473,6 +491,30 @@ mod tests {
         offers.insert("nvidia.com/mig-1g.10gb.shared".to_owned(), 0);
         offers.insert("nvidia.com/mig-1g.10gb".to_owned(), 7);
         assert_eq!(config.devices(&offers), None, "the plugin has not read it yet");
+    }
+
+    #[test]
+    fn shares_by_an_unknown_text_are_every_device_of_a_resource_equally_often_under_one_name() {
+        let of = |offers: &[(&str, u64)]| -> Resources {
+            offers.iter().map(|(name, n)| (format!("nvidia.com/{name}"), *n)).collect()
+        };
+        let devices = of(&[("mig-1g.10gb", 7), ("mig-3g.40gb", 2)]);
+        for right in [
+            [("mig-1g.10gb", 7), ("mig-3g.40gb", 2)],
+            [("mig-1g.10gb.shared", 14), ("mig-3g.40gb", 2)],
+            [("mig-1g.10gb", 21), ("mig-3g.40gb.shared", 8)],
+        ] {
+            assert!(are_shares_of(&of(&right), &devices), "{right:?}");
+        }
+        for wrong in [
+            &[("mig-1g.10gb.shared", 14)][..],
+            &[("mig-1g.10gb.shared", 13), ("mig-3g.40gb", 2)],
+            &[("mig-1g.10gb", 7), ("mig-1g.10gb.shared", 14), ("mig-3g.40gb", 2)],
+            &[("mig-1g.10gb", 7), ("mig-3g.40gb", 2), ("mig-7g.80gb", 1)],
+            &[],
+        ] {
+            assert!(!are_shares_of(&of(wrong), &devices), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -313,7 +313,7 @@ fn node(
         writeln!(out, "  WARNING: {warning}")?;
     }
     seats(question, id, out)?;
-    if question.seen.inventory.seating.contains_key(id) {
+    if node.gpus.is_empty() && question.seen.inventory.seating.contains_key(id) {
         return how_to_share(&observe::sharing::advice(&labels, Some(node)), out);
     }
     for (index, gpu) in &node.gpus {

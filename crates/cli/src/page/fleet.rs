@@ -14,7 +14,11 @@ pub fn fleet(question: &Question) -> String {
     let inventory = &question.seen.inventory;
     let title = title(question);
     let cut: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
-    let uncut = inventory.seating.values().map(|seating| usize::try_from(seating.gpus).unwrap_or(usize::MAX));
+    // Those that are shared beside slices are counted with their node.
+    let is_counted =
+        |name: &planner::names::NodeName| inventory.nodes.get(name).is_some_and(|node| !node.gpus.is_empty());
+    let uncut = inventory.seating.iter().filter(|(name, _)| !is_counted(name));
+    let uncut = uncut.map(|(_, seating)| usize::try_from(seating.gpus).unwrap_or(usize::MAX));
     let gpus = uncut.fold(cut, usize::saturating_add);
     let mut body = format!("<header class=\"tone\"><h1>{}</h1>\n", escape(&title));
     let _ = writeln!(

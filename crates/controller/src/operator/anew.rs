@@ -45,6 +45,7 @@ impl Operator {
             plugin_map: self.refused.plugin_map(),
             plugin_pointer: self.refused.plugin_pointer(),
             pointer_rests_until: self.pointed.rests_until(),
+            map_pointer_rests_until: self.layouts_pointed.rests_until(),
         }
     }
 

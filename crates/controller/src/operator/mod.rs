@@ -144,6 +144,8 @@ struct Operator {
     undone: undone::Undone,
     /// When we last pointed the device plugin to our map.
     pointed: pointed::Pointed,
+    /// The same of MIG manager and our map of layouts.
+    layouts_pointed: pointed::Pointed,
     /// Nodes that are not as we see them.
     outdated: BTreeSet<NodeName>,
     /// What has changed that no round has looked at.
@@ -192,6 +194,7 @@ impl Operator {
             batch: Batch::new(settings.batch_delay),
             undone: undone::Undone::new(settings.longest_retry),
             pointed: pointed::Pointed::default(),
+            layouts_pointed: pointed::Pointed::default(),
             settings: Arc::new(settings),
             calls,
             claim,

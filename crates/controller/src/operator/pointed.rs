@@ -1,5 +1,5 @@
-//! How often we have pointed the device plugin to our map. Each time it starts anew on every GPU node, so against
-//! somebody who points it elsewhere each time, such as a GitOps tool, this is not done again and again.
+//! How often we have pointed the device plugin, or MIG manager, to our map. Each time it starts anew on every GPU node,
+//! so against somebody who points it elsewhere each time, such as a GitOps tool, this is not done again and again.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -103,7 +103,7 @@ impl Operator {
         }
         let mapped = self.write_map(&round, now, &mut failures).await;
         let plugin_mapped = self.write_plugin_map(&round, &mut failures).await;
-        failures += self.point(&objects, &round).await;
+        failures += self.point(&objects, &round, now).await;
         let highest_before = self.store.highest(&Source::Pods);
         let done = self.apply(&round, &remembered.stored, mapped, plugin_mapped).await;
         let mut awaited = remembered.awaited;
@@ -334,7 +334,7 @@ impl Operator {
 
     /// Points `ClusterPolicy` to our map, where the flag allows it: once the
     /// map is there, so that MIG manager never lacks one.
-    async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
+    async fn point(&mut self, objects: &Objects, round: &Round, now: Timestamp) -> usize {
         let ours = self.core.observe.map.clone();
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
         let in_force = round.planned.view.policies.iter().any(|policy| policy.mode == Mode::Enforce);
@@ -348,9 +348,17 @@ impl Operator {
         if named == Some(ours.name.as_str()) {
             return 0;
         }
+        // Somebody points it elsewhere each time: the policies' conditions say until when it is left so.
+        if self.layouts_pointed.rests_until().is_some_and(|until| until > now) {
+            return 0;
+        }
         let if_version = policy.metadata.resource_version.clone().unwrap_or_default();
         let repoint = Repoint { cluster_policy: name.clone(), if_version, map: ours.name };
-        self.repoint(what, For::ClusterPolicy, Names::Layouts, repoint).await
+        let failures = self.repoint(what, For::ClusterPolicy, Names::Layouts, repoint).await;
+        if failures == 0 {
+            self.layouts_pointed.done(now);
+        }
+        failures
     }
 
     /// Points the device plugin to our map of its configurations, where a round

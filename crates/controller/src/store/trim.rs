@@ -8,6 +8,7 @@ use api::foreign::workload::{PodSet, PodTemplate, REPLACES, WorkloadSpec, Worklo
 use api::foreign::{
     ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, Workload, hardware_profile,
 };
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
@@ -568,13 +569,19 @@ fn asks(spec: &PodSpec, is_one: impl Fn(&str) -> bool) -> bool {
 /// key `config.yaml` is read, of the second all keys are taken over.
 #[must_use]
 pub fn config_map(full: ConfigMap) -> ConfigMap {
-    let ConfigMap { metadata: meta, data, .. } = full;
+    let ConfigMap { metadata: meta, data, binary_data, .. } = full;
     let mut meta = metadata(meta);
     meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
-    let is_of_layouts = data.as_ref().is_some_and(|data| data.contains_key(rollout::names::MAP_KEY));
+    // A map of the device plugin may have a key of this name as well, and is read as a whole.
+    let layouts = data.as_ref().and_then(|data| data.get(rollout::names::MAP_KEY));
+    let is_of_layouts = layouts.is_some_and(|text| text.contains("mig-configs"));
     let is_read = |key: &str| !is_of_layouts || key == rollout::names::MAP_KEY;
     let data = data.map(|all| all.into_iter().filter(|(key, _)| is_read(key)).collect());
-    ConfigMap { metadata: meta, data, ..ConfigMap::default() }
+    // Of what is not text, only the names of the keys are read.
+    let binary = binary_data.filter(|_| !is_of_layouts).unwrap_or_default().into_keys();
+    let binary: BTreeMap<String, ByteString> = binary.map(|key| (key, ByteString::default())).collect();
+    let binary_data = (!binary.is_empty()).then_some(binary);
+    ConfigMap { metadata: meta, data, binary_data, ..ConfigMap::default() }
 }
 
 /// A priority class.

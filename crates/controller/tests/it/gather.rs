@@ -302,7 +302,7 @@ async fn the_maps_that_anybody_names_are_read() {
         administrators_map: Some(theirs),
         page_size: 2,
     };
-    let map = json!({"metadata": {"namespace": "platform", "name": "theirs"}, "data": {"config.yaml": "version: v1", "secret": "x"}});
+    let map = json!({"metadata": {"namespace": "platform", "name": "theirs"}, "data": {"config.yaml": "version: v1\nmig-configs: {}", "secret": "x"}});
     Mock::given(method("GET"))
         .and(path("/api/v1/namespaces/platform/configmaps"))
         .and(query_param("fieldSelector", "metadata.name=theirs"))

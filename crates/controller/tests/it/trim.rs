@@ -438,3 +438,26 @@ fn of_a_workload_the_claims_are_kept_until_its_pods_say_where_they_may_go() {
     assert_eq!(kept("False"), ["claim-0", "claim-1", "claim-2", "claim-3"]);
     assert!(kept("True").is_empty());
 }
+
+/// Of a map of layouts one key is read. A map of the device plugin is taken over as a whole, whatever its keys are called:
+/// a node whose key is missing has no device plugin.
+#[test]
+fn a_map_of_the_device_plugin_keeps_all_keys_and_one_of_layouts_its_own() {
+    let map = |data: Value| {
+        json!({"metadata": {"name": "m", "namespace": "n", "annotations": {"slicewright.io/about": "x", "team": "y"}},
+            "data": data, "binaryData": {"odd": "AAECAw=="}})
+    };
+    let metadata = json!({"name": "m", "namespace": "n", "annotations": {"slicewright.io/about": "x"}});
+    let layouts = "version: v1\nmig-configs: {}";
+    check(
+        &map(json!({"config.yaml": layouts, "notes": "x"})),
+        trim::config_map,
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": layouts}}),
+    );
+    let plugin = json!({"config.yaml": "version: v1", "tesla-t4": "version: v1"});
+    check(
+        &map(plugin.clone()),
+        trim::config_map,
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": plugin, "binaryData": {"odd": ""}}),
+    );
+}

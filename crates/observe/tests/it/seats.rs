@@ -266,6 +266,37 @@ fn a_whole_gpu_that_several_share_beside_slices_is_idle_when_the_last_of_them_ha
     }
 }
 
+/// Who waits for a share of a GPU beside slices is told who has those that there are, and not that nobody offers any.
+#[test]
+fn shares_of_whole_gpus_beside_slices_are_supply_in_seats() {
+    for rename in [true, false] {
+        let resource = if rename { "gpu.shared" } else { "gpu" };
+        let mut objects = vec![policy("research")];
+        objects.extend(half_shared(rename));
+        objects.push(pod("a", "ada", &[(resource, 1)], Some("a1")));
+        objects.push(pod("a", "small", &[("mig-1g.10gb", 1)], Some("a1")));
+        let seen = see(&objects);
+        let seats = seating(&seen, "a1");
+        assert_eq!((seats.gpus, seats.total(), seats.held()), (2, 8, 1), "{rename}");
+        assert_eq!(seats.sharing, Sharing { replicas: 4, renamed: rename, one_each: true });
+        assert!(seats.node.schedulable);
+        // The planner goes on to see what can be cut.
+        assert_eq!(node_of(&seen, "a1").gpus.len(), 3);
+    }
+    // Where each is for one pod, they are planned.
+    let mut alone = vec![policy("research")];
+    let [mut a1, map, layouts] = half_shared(true);
+    a1["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/device-plugin.config");
+    a1["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.replicas");
+    let allocatable = a1["status"]["allocatable"].as_object_mut().unwrap();
+    allocatable.remove("nvidia.com/gpu.shared");
+    allocatable.insert("nvidia.com/gpu".to_owned(), "2".into());
+    alone.extend([a1, map, layouts]);
+    let seen = see(&alone);
+    assert!(seen.inventory.seating.is_empty());
+    assert_eq!(node_of(&seen, "a1").gpus.len(), 3);
+}
+
 /// How a device is shared does not cut it: who waits for the node is told what it has, and not that it has no GPU.
 #[test]
 fn a_node_that_nobody_has_cut_yet_keeps_its_gpus_while_its_sharing_changes() {

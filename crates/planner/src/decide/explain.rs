@@ -242,8 +242,11 @@ fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why,
 fn never_cut(world: &World<'_>, group: &Group<'_>) -> Option<(Why, Vec<Help>)> {
     let (offered, _) = group.wants().find(|(offered, _)| offered.profile().is_some())?;
     let asks = group.requests[0];
+    // Beside shared GPUs some are cut, and the planner knows of them.
+    let is_cut =
+        |name: &NodeName| world.inventory.nodes.get(name).is_some_and(|node: &Node| !node.gpus.is_empty());
     let may = |(name, seating): &(&NodeName, &Seating)| {
-        judge(asks, name, &seating.node, &LabelsAfter::predict(&seating.node)).is_yes()
+        !is_cut(name) && judge(asks, name, &seating.node, &LabelsAfter::predict(&seating.node)).is_yes()
     };
     let uncut: Vec<(&NodeName, &Seating)> = world.inventory.seating.iter().filter(may).collect();
     let (_, first) = uncut.first()?;

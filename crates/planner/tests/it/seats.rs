@@ -352,6 +352,33 @@ fn who_may_use_a_node_that_is_cut_is_told_of_that_one() {
     assert!(told("picky").contains("no node fits its selector"), "{}", told("picky"));
 }
 
+/// Two of its GPUs are whole and shared, and the others are cut: it is in both lists with GPUs.
+#[test]
+fn a_node_that_shares_whole_gpus_beside_slices_serves_seats_and_is_not_called_one_that_is_never_cut() {
+    let seats = seating("A100-80GB", 2).shared_by(4, true).held_by("lab-1", 7);
+    let inventory = fleet().node("n1", server(4, &["lab-0"])).seating("n1", seats).build();
+    let asks = [
+        request("first").asks_gpu_seats(1).build(),
+        request("second").asks_gpu_seats(1).build(),
+        request("odd").asks("1g.5gb", 1).build(),
+        request("elsewhere").asks("1g.10gb", 1).selects("zone", "moon").build(),
+    ];
+    let decision = decide(&inventory, &asks, &[policy("lab").build()]);
+    let told = |name: &str| answer(&decision, name).to_string();
+    assert!(told("first").contains("served now by n1"), "{}", told("first"));
+    assert!(told("second").contains("7 of 8 seats of node n1 are held by"), "{}", told("second"));
+    assert!(told("odd").contains("no GPU of the nodes that it may use has 1g.5gb"), "{}", told("odd"));
+    assert!(!told("elsewhere").contains("never partitioned"), "{}", told("elsewhere"));
+    // It has no policy, and the only node that has one is left as it is.
+    let others = seating("A100-80GB", 2).shared_by(4, true).on(node().label("pool", "others"));
+    let left_alone = left_uncut("a1", seating("A100-40GB", 8), fleet());
+    let n1 = server(4, &["lab-0"]).label("pool", "others");
+    let inventory = left_alone.node("n1", n1).seating("n1", others).build();
+    let decision = decide(&inventory, &[request("x").asks("1g.5gb", 1).build()], &[policy("lab").build()]);
+    let told = answer(&decision, "x").to_string();
+    assert!(told.contains("are never partitioned: a1 (A100-40GB). What would help"), "{told}");
+}
+
 #[test]
 fn who_asks_for_a_whole_gpu_of_a_node_without_memory_is_told_of_the_memory() {
     const GIB: i64 = 1 << 30;

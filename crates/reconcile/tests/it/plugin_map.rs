@@ -254,6 +254,10 @@ fn a_map_that_cannot_be_made_is_said_and_nothing_is_written() {
     assert!(problem(&cluster).contains("nvidia-gpu-operator/time-slicing-config, which is not there"));
     put(&mut cluster, "time-slicing-config", json!({"slicewright-mine": "version: v1"}));
     assert!(problem(&cluster).contains("has the key `slicewright-mine`"));
+    put(&mut cluster, "time-slicing-config", json!({"tesla-t4": "version: v1"}));
+    let theirs = cluster.objects.config_maps.values_mut().next().unwrap();
+    theirs.binary_data = Some([("odd".to_owned(), k8s_openapi::ByteString::default())].into());
+    assert!(problem(&cluster).contains("has the key `odd` in `binaryData`"), "{}", problem(&cluster));
     put(&mut cluster, "time-slicing-config", json!({"large": "x".repeat(1_048_576)}));
     assert!(problem(&cluster).contains("1032192 are allowed"), "{}", problem(&cluster));
 }

@@ -187,33 +187,38 @@ fn progress() -> impl Strategy<Value = Progress> {
             rolled_back,
         },
     );
-    let sharing = (of(config()), of(sharing_back));
-    (parts, times, agent, sharing).prop_map(|(parts, times, agent, (shared_as, sharing_set_back))| {
-        let (agent_left_since, agent_gone, stood_down, mapped) = agent;
-        let (phase, target, applied, verified, set_back, last_error, failed) = parts;
-        let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) = times;
-        Progress {
-            phase,
-            since,
-            target,
-            applied,
-            verified,
-            cooldown_until,
-            changed_at,
-            marked_again_at,
-            set_back,
-            last_error,
-            failed,
-            matched_since,
-            interrupted_since,
-            agent_left_since,
-            agent_gone,
-            stood_down,
-            shared_as,
-            sharing_set_back,
-            hands_back: mapped.map(|at| rollout::progress::Mapped { entry: "slicewright-0".to_owned(), at }),
-        }
-    })
+    let sharing = (of(config()), of(at()), of(sharing_back));
+    (parts, times, agent, sharing).prop_map(
+        |(parts, times, agent, (shared_as, shared_at, sharing_set_back))| {
+            let (agent_left_since, agent_gone, stood_down, mapped) = agent;
+            let (phase, target, applied, verified, set_back, last_error, failed) = parts;
+            let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) =
+                times;
+            Progress {
+                phase,
+                since,
+                target,
+                applied,
+                verified,
+                cooldown_until,
+                changed_at,
+                shared_at,
+                marked_again_at,
+                set_back,
+                last_error,
+                failed,
+                matched_since,
+                interrupted_since,
+                agent_left_since,
+                agent_gone,
+                stood_down,
+                shared_as,
+                sharing_set_back,
+                hands_back: mapped
+                    .map(|at| rollout::progress::Mapped { entry: "slicewright-0".to_owned(), at }),
+            }
+        },
+    )
 }
 
 fn stored(progress: &Progress) -> GpuNode {

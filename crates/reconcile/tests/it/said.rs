@@ -150,6 +150,22 @@ fn a_cluster_policy_without_our_map_gets_the_exact_command() {
     assert_ne!(cluster.offers("n1", "1g.10gb"), "0");
 }
 
+/// A GitOps tool that puts `ClusterPolicy` back each time would have MIG manager restart on every node, again and again.
+#[test]
+fn who_points_mig_manager_elsewhere_again_is_told_until_when_it_is_left_so() {
+    let mut cluster = Cluster::new();
+    cluster.cluster_policy("default-mig-parted-config");
+    cluster.node("n1");
+    let until = cluster.now + jiff::SignedDuration::from_hours(1);
+    cluster.obstacles.map_pointer_rests_until = Some(until);
+    let said = text(Cluster::condition(&cluster.round(), "Degraded"));
+    assert!(said.starts_with("True MapNotOurs: "), "{said}");
+    assert!(said.contains(&format!("so the operator leaves it so until {until}; let whoever")), "{said}");
+    cluster.now = until;
+    let said = text(Cluster::condition(&cluster.round(), "Degraded"));
+    assert!(said.contains("so no node can be changed; run: kubectl patch"), "{said}");
+}
+
 #[test]
 fn nodes_of_dra_and_das_are_left_alone_and_it_is_said() {
     let mut dra = Cluster::new();

@@ -8,9 +8,11 @@
 //! Neither happens to a pod: both wait until no pod of the node holds that resource. Whatever changes about MPS starts
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
+use planner::names::PodRef;
+
 use crate::action::Action;
 use crate::names;
-use crate::observed::Pod;
+use crate::observed::{Pod, PodPhase};
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, SharingSetBack, Target};
@@ -348,8 +350,15 @@ impl Run<'_> {
         if let Some(missing) = self.not_told() {
             return Some(missing);
         }
-        if config.is_by_mps() && !self.seen.operand(Operand::MpsControlDaemon).is_some_and(|pod| pod.ready) {
+        let daemon = self.seen.operand(Operand::MpsControlDaemon);
+        if config.is_by_mps() && !daemon.is_some_and(|pod| pod.ready) {
             return Some(Unproven::MpsDaemon);
+        }
+        // The plugin offers GPUs at once, and the daemon, which has claimed them, goes seconds later.
+        let is_daemon = |pod: &Pod| pod.operand == Some(Operand::MpsControlDaemon);
+        let is_there = |pod: &Pod| is_daemon(pod) && pod.phase != PodPhase::Ended;
+        if !config.is_by_mps() && self.seen.pods.iter().any(is_there) {
+            return Some(Unproven::MpsDaemonLeft);
         }
         if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
             return Some(Unproven::PluginPod);
@@ -445,7 +454,7 @@ impl Run<'_> {
             self.next.sharing_set_back = None;
             self.next.last_error = None;
         }
-        self.begin_cooldown();
+        self.rest_after_sharing();
         self.enter(Phase::Releasing)
     }
 
@@ -481,23 +490,46 @@ impl Run<'_> {
             return self.wait(WaitsFor::Cordon, settings.write_limit);
         }
         self.keep_mark();
-        let newcomers = self.newcomers(&target);
-        if !newcomers.is_empty() {
-            return self.fail(FailureReason::SharingFailed(Trouble::GpusHeld {
-                pods: newcomers,
-                refused: Vec::new(),
-            }));
+        let harmed = self.harmed_by_going_back(&target);
+        if !harmed.is_empty() {
+            if self.late(settings.quiesce_limit) {
+                let (pods, refused) = (harmed, Vec::new());
+                return self.fail(FailureReason::SharingFailed(Trouble::GpusHeld { pods, refused }));
+            }
+            // The write that is due when they have gone has its own time.
+            if let Some(target) = self.target() {
+                target.written_at = None;
+            }
+            self.list_pods();
+            let waits_for = WaitsFor::PodsGoing { pods: harmed, refused: Vec::new() };
+            return self.wait(waits_for, settings.quiesce_limit);
         }
         if !self.listed(self.since()) {
             self.list_pods();
-            return self.wait(WaitsFor::PodList, settings.write_limit);
+            return self.wait(WaitsFor::PodList, settings.quiesce_limit);
         }
-        if self.late(settings.write_limit) {
+        let now = self.now;
+        let written_at = self.target().map_or(now, |target| *target.written_at.get_or_insert(now));
+        if now >= written_at + settings.write_limit {
             return self.fail(FailureReason::SharingFailed(Trouble::WriteNotSeen));
         }
         let if_version = self.version();
         self.actions.push(Action::SetPluginConfigLabel { value: target.label_before, if_version });
-        self.wait(WaitsFor::Label, settings.write_limit)
+        self.wait_until(WaitsFor::Label, written_at + settings.write_limit)
+    }
+
+    /// Pods that came past the cordon since the label was written, and would share a GPU unawares under the key of before.
+    /// Who was there before that is as well off under it as they were.
+    fn harmed_by_going_back(&self, target: &Target) -> Vec<PodRef> {
+        let newcomers = self.newcomers(target);
+        let back = target.sharing.as_ref().and_then(|change| {
+            let devices = change.devices.clone();
+            Some(SharingChange { config: change.before.clone()?, before: None, devices, goes_back: true })
+        });
+        // Of what it was, nothing is known: whoever came is in the way.
+        let Some(back) = back else { return newcomers };
+        let would_share: Vec<PodRef> = self.would_share(&back).into_iter().map(|pod| pod.pod).collect();
+        newcomers.into_iter().filter(|pod| would_share.contains(pod)).collect()
     }
 
     /// Waits for a human, and sees it when the node offers again what the key
@@ -529,8 +561,14 @@ impl Run<'_> {
         let ours = self.seen.sharing.key.is_some();
         self.next.shared_as = in_effect.filter(|_| ours);
         self.next.failed = None;
-        self.begin_cooldown();
+        self.rest_after_sharing();
         self.enter(Phase::Releasing)
+    }
+
+    /// The node was away for seconds. Of a layout that changed under the same cordon, it rests as long as ever.
+    fn rest_after_sharing(&mut self) {
+        self.next.shared_at = Some(self.now);
+        self.next.cooldown_until = self.cooldown();
     }
 
     pub(super) fn set_back_sharing(&mut self, config: PluginConfig, why: Trouble, rolled_back: bool) {

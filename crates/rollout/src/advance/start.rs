@@ -112,8 +112,9 @@ impl Run<'_> {
     /// policy changed the node. (Of a change that an older version made, only
     /// the moment is known.)
     pub(super) fn cooldown(&self) -> Option<Timestamp> {
-        let rests = self.next.changed_at.map(|at| at + self.rules.cooldown);
-        rests.or(self.next.cooldown_until)
+        let of_layout = self.next.changed_at.map(|at| at + self.rules.cooldown);
+        let of_sharing = self.next.shared_at.map(|at| at + self.rules.cooldown_of_sharing);
+        of_layout.max(of_sharing).or(self.next.cooldown_until)
     }
 
     /// Whether what the node has can be established.

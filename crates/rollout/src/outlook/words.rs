@@ -168,6 +168,7 @@ impl fmt::Display for Unproven {
             Self::PluginPod => f.write_str("the device plugin's new pod is not ready; if it lasts, read the log of the pod nvidia-device-plugin-daemonset of the node"),
             Self::DiscoveryPod => f.write_str("GPU feature discovery's pod is not ready, so its labels may be old ones; read the log of the pod gpu-feature-discovery of the node"),
             Self::MpsDaemon => f.write_str("the control daemon of MPS is not ready; read the log of the pod nvidia-device-plugin-mps-control-daemon of the node"),
+            Self::MpsDaemonLeft => f.write_str("the control daemon of MPS is still there, and GPUs take no process but its own until it ends; look at the pod nvidia-device-plugin-mps-control-daemon of the node"),
             Self::Allocatable { expected, found } => {
                 write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))
             }

@@ -9,7 +9,8 @@ use planner::policy::Drain;
 use slicewright_rollout::fleet::{Member, PlannedChange, PolicyRollout, estimate, step};
 use slicewright_rollout::window::Window;
 use slicewright_rollout::{
-    Listing, MaxUnavailable, NodeLayout, Outlook, RolloutRules, Settings, StartBlocker,
+    Listing, MaxUnavailable, NodeLayout, Outlook, PluginConfig, Progress, RolloutRules, Settings,
+    SharingWanted, StartBlocker,
 };
 
 /// Nodes with their own worlds, stepped together.
@@ -232,4 +233,37 @@ fn the_estimate_counts_waves_windows_and_the_map() {
     let waves = at(&policies, 0);
     assert_eq!(waves[0].starts, Some("2026-11-02T23:00:00Z".parse().unwrap()));
     assert_eq!(waves[1].starts, Some("2026-11-03T23:00:00Z".parse().unwrap()));
+}
+
+/// That its policy shares GPUs makes a layout no cheaper for whoever was on the node.
+#[test]
+fn a_node_whose_policy_shares_rests_after_its_layout_as_long_as_any_other() {
+    let mut caller = Caller::new(World::new("0:off"), "0:1g.10gb*7");
+    let seen = caller.world.observe(Listing::Consistent { at: start() });
+    let sharing = SharingWanted::As(PluginConfig::default());
+    let policy = PolicyName::from("research");
+    let rollout = PolicyRollout { rules: RolloutRules::default(), enforce: true };
+    let policies = BTreeMap::from([(policy.clone(), rollout)]);
+    let rests_until = |progress: &Progress| {
+        let member = Member {
+            node: NodeName::from("n1"),
+            policy: Some(policy.clone()),
+            seen: &seen,
+            wanted: caller.wanted.as_ref(),
+            slices: None,
+            sharing: Some(&sharing),
+            progress,
+            drain: Drain::Never,
+        };
+        let steps = step(&[member], &policies, &[], &Settings::default(), start());
+        match &steps[&NodeName::from("n1")].outlook {
+            Outlook::Holding(StartBlocker::Cooldown { until }) => *until,
+            other => panic!("{other:?}"),
+        }
+    };
+    let ended = start() - SignedDuration::from_secs(10);
+    let layout = Progress { changed_at: Some(ended), ..Progress::default() };
+    assert_eq!(rests_until(&layout), ended + SignedDuration::from_mins(10));
+    let sharing = Progress { shared_at: Some(ended), ..Progress::default() };
+    assert_eq!(rests_until(&sharing), ended + SignedDuration::from_secs(30));
 }

@@ -59,6 +59,8 @@ struct Scene {
     wanted: Option<SharingWanted>,
     drain: Drain,
     admission: Admission,
+    /// How long it rests after its layout, and after its sharing.
+    rests: (SignedDuration, SignedDuration),
     now: Timestamp,
     /// When each key came into the map, and when the label was written.
     mapped_at: Option<Timestamp>,
@@ -127,6 +129,7 @@ impl Scene {
             wanted: None,
             drain: Drain::Never,
             admission: Admission::Admitted,
+            rests: (SignedDuration::ZERO, SignedDuration::ZERO),
             now: start,
             mapped_at: None,
             labelled_at: None,
@@ -269,7 +272,8 @@ impl Scene {
         let rules = NodeRules {
             admission: self.admission.clone(),
             drain: self.drain,
-            cooldown: SignedDuration::ZERO,
+            cooldown: self.rests.0,
+            cooldown_of_sharing: self.rests.1,
             settings: rollout::Settings::default(),
         };
         let seen = self.observe();

@@ -100,6 +100,7 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!("PluginPod"),
         json!("DiscoveryPod"),
         json!("MpsDaemon"),
+        json!("MpsDaemonLeft"),
         json!({"Allocatable": {"expected": {"nvidia.com/gpu": 2}, "found": {}}}),
         json!({"Shared": {"label": "nvidia.com/gpu.replicas=2"}}),
         json!("CountLabels"),

@@ -8,6 +8,7 @@ use crate::layout::NodeLayout;
 use crate::names;
 use crate::outlook::{FailureReason, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Verified};
+use crate::sharing::are_shares_of;
 
 use super::super::{Flow, Run};
 
@@ -66,6 +67,12 @@ impl Run<'_> {
         // Whole GPUs did not change, and not all of them are offered.
         expected.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
         found.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
+        // Somebody shares the slices by a configuration of his own. What the GPUs have is known from the agent all the
+        // same, and nothing that is tried makes the plugin offer it one for one.
+        let is_shared_by_others = self.seen.operands.shared.is_some() && self.seen.sharing.config.is_none();
+        if is_shared_by_others && are_shares_of(&found, &expected) {
+            return None;
+        }
         // What a GPU has about which the driver does not answer may be offered beside it, or not: it did not change, and
         // nobody could say when that is right.
         let is_offered = |(resource, n): (&String, &u64)| found.get(resource).is_some_and(|has| has >= n);

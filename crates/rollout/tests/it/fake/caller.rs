@@ -34,6 +34,7 @@ pub fn rules() -> NodeRules {
         admission: Admission::Admitted,
         drain: Drain::Never,
         cooldown: SignedDuration::from_mins(10),
+        cooldown_of_sharing: SignedDuration::from_mins(10),
         settings: Settings::default(),
     }
 }

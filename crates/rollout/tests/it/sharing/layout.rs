@@ -272,3 +272,35 @@ fn killed_before_any_of_its_actions_the_operator_ends_both_at_the_same_place() {
         assert_eq!((scene.active.clone(), scene.cordoned), (PluginConfig::default(), false), "{dies_at}");
     }
 }
+
+/// A layout costs whoever was on the node minutes, and its sharing seconds. Under one cordon, the longer rest counts.
+#[test]
+fn a_node_rests_after_its_layout_as_long_as_without_sharing_and_after_its_sharing_alone_for_less() {
+    let (long, short) = (SignedDuration::from_mins(10), SignedDuration::from_secs(30));
+    let rests_until = |scene: &Scene| match scene.outlook {
+        Outlook::Holding(StartBlocker::Cooldown { until }) => until,
+        ref other => panic!("{other:?}"),
+    };
+    let mut scene = Scene { rests: (long, short), ..Scene::with_slices(&[]) };
+    scene.wants(small_by(2));
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, small_by(2)));
+    let shared_at = scene.progress.shared_at.unwrap();
+    scene.wants(small_by(3));
+    scene.settle();
+    assert_eq!(rests_until(&scene), shared_at + short);
+    scene.now = shared_at + short;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, small_by(3)));
+    // Its GPUs are cut anew, and shared otherwise.
+    scene.now += short;
+    scene.wanted_layout = Some(large());
+    scene.wants(PluginConfig::default());
+    scene.settle();
+    assert_eq!((scene.layout.clone(), scene.active.clone()), (Some(large()), PluginConfig::default()));
+    let changed_at = scene.progress.changed_at.unwrap();
+    assert!(scene.progress.shared_at.unwrap() > changed_at, "the sharing was the second");
+    scene.wanted_layout = Some(cut());
+    scene.settle();
+    assert_eq!(rests_until(&scene), changed_at + long);
+}

@@ -255,6 +255,65 @@ fn who_got_past_the_cordon_is_given_no_neighbours_when_the_key_of_before_is_put_
     assert!(scene.cordoned);
 }
 
+/// It has set the compute mode of every GPU so that no process gets it but those of MPS's server.
+#[test]
+fn a_node_that_shared_through_mps_is_opened_when_the_control_daemon_has_gone() {
+    let mut scene = Scene::new();
+    scene.wants(shared_as(Method::Mps, &[("gpu", 4)]));
+    scene.settle();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.pods.push(Pod { operand: Some(Operand::MpsControlDaemon), ..pod("daemon-of-before", "cpu", 1) });
+    scene.pods[0].terminating = true;
+    stays_closed(&mut scene, 3, "the control daemon of MPS is still there");
+    scene.cleared();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+    assert!(!scene.cordoned);
+}
+
+/// Whoever came is waited for, as everywhere: most pods end, and the node is opened without anybody's help.
+#[test]
+fn who_got_past_the_cordon_and_goes_holds_the_way_back_up_only_for_as_long() {
+    let mut scene = Scene::shared(4);
+    scene.wants(PluginConfig::default());
+    scene.no_discovery = true;
+    until(&mut scene, Phase::Relabelling);
+    scene.pods.push(pod("late", GPU, 1));
+    // Longer than a write may take.
+    for _ in 0..42 {
+        scene.round();
+        let Outlook::Working { waits_for, .. } = &scene.outlook else { panic!("{:?}", scene.outlook) };
+        assert!(waits_for.to_string().contains("late"), "{waits_for}");
+        assert_eq!(scene.active, PluginConfig::default());
+        scene.now += SignedDuration::from_secs(10);
+    }
+    scene.pods.clear();
+    scene.no_discovery = false;
+    scene.settle();
+    assert!(matches!(scene.outlook, Outlook::Holding(StartBlocker::BackedOff { .. })), "{:?}", scene.outlook);
+    assert_eq!(scene.active, shared_by(4));
+    assert!(!scene.cordoned);
+}
+
+/// A seat is a seat under the key of before as well, and the pod keeps it.
+#[test]
+fn who_got_past_the_cordon_and_is_not_harmed_by_the_key_of_before_is_not_in_the_way() {
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    scene.no_discovery = true;
+    until(&mut scene, Phase::Relabelling);
+    scene.pods.push(Pod { daemon_set: true, ..pod("late", "nvidia.com/gpu.shared", 1) });
+    for _ in 0..6 {
+        scene.round();
+        scene.now += SignedDuration::from_secs(10);
+    }
+    scene.no_discovery = false;
+    scene.settle();
+    assert!(matches!(scene.outlook, Outlook::Holding(StartBlocker::BackedOff { .. })), "{:?}", scene.outlook);
+    assert_eq!(scene.active, shared_by(4));
+    assert!(!scene.cordoned);
+}
+
 /// Between the failure and the key that is put back somebody may have come whom no watch has shown yet.
 #[test]
 fn the_key_of_before_is_put_back_on_a_list_of_after_the_failure() {

@@ -56,6 +56,20 @@ fn after_a_reboot_it_is_closed_before_its_agent_says_anything_and_open_when_it_h
     assert_eq!(walk.progress.verified.as_ref().unwrap().boot_id, walk.world.boot.0);
 }
 
+/// The agent knows what it has made, and nobody else's configuration is a reason to keep the node closed for ever.
+#[test]
+fn a_node_whose_slices_somebody_shares_by_hand_is_open_again_after_a_reboot() {
+    let mut walk = settled();
+    walk.shared_by_hand = Some(2);
+    walk.reboots();
+    until(&mut walk, "it is open again", |walk| {
+        walk.rests() && walk.progress.verified.as_ref().unwrap().boot_id == walk.world.boot.0
+    });
+    has_all(&walk);
+    assert_eq!((phase(&walk), walk.cordoned), (Phase::Idle, false));
+    assert!(!walk.phases.contains(&Phase::Failed), "{:?}", walk.phases);
+}
+
 /// A paused policy, a closed window or a used budget keeps slices from being changed, and not from coming back.
 #[test]
 fn what_a_reboot_took_comes_back_whatever_may_start() {

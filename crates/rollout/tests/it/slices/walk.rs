@@ -71,6 +71,8 @@ pub(super) struct Walk {
     pub(super) plugin_pod_stays: bool,
     /// What the node's status says that it offers, where kubelet is late to say it anew.
     pub(super) late_status: Option<BTreeMap<String, u64>>,
+    /// By how many pods somebody lets slices be shared, by a key of his own.
+    pub(super) shared_by_hand: Option<u64>,
     /// A GPU that is not in what the operator reads of the agent.
     pub(super) hidden: Option<&'static str>,
     version: u64,
@@ -107,6 +109,7 @@ impl Walk {
             mirrored: false,
             plugin_pod_stays: false,
             late_status: None,
+            shared_by_hand: None,
             hidden: None,
             version: 1,
             listed: None,
@@ -158,7 +161,12 @@ impl Walk {
         for device in self.world.kubelet.allocatable() {
             *offers.entry(device.resource).or_insert(0) += 1;
         }
-        offers
+        match self.shared_by_hand {
+            Some(replicas) => {
+                offers.into_iter().map(|(name, n)| (format!("{name}.shared"), n * replicas)).collect()
+            }
+            None => offers,
+        }
     }
 
     fn observed(&self, read: &Read) -> Observed {
@@ -179,6 +187,7 @@ impl Walk {
                 has_manager: self.manager,
                 held: labels(true),
                 pausable: labels(false),
+                shared: self.shared_by_hand.map(|n| format!("nvidia.com/mig-1g.10gb.replicas={n}")),
                 ..OperandLabels::default()
             },
             is_marked: read.cordoned,
@@ -239,6 +248,7 @@ impl Walk {
             admission: self.admission.clone(),
             drain: Drain::Never,
             cooldown: SignedDuration::ZERO,
+            cooldown_of_sharing: SignedDuration::ZERO,
             settings: Settings::default(),
         };
         let seen = self.observed(&read);
