@@ -11,6 +11,9 @@ use super::super::world::World;
 use super::Program;
 use crate::solver::{Extra, Instance, RowIndex, Sense};
 
+/// Coefficients and costs of extras that are one.
+type Alike = (Vec<(RowIndex, i32)>, Vec<i64>);
+
 impl Program {
     /// The first levels, with all requests that ask for the same taken together and no bounds on what nodes have left.
     pub(in super::super) fn without_rooms(&self, world: &World<'_>, levels: usize) -> Instance {
@@ -46,7 +49,7 @@ impl Program {
             column.coefficients = moved(&column.coefficients);
             column.costs.truncate(levels);
         }
-        let mut extras: BTreeMap<(Vec<(RowIndex, i32)>, Vec<i64>), i64> = BTreeMap::new();
+        let mut extras: BTreeMap<Alike, i64> = BTreeMap::new();
         for Extra { upper, coefficients, costs } in &self.instance.extras {
             let costs = costs.iter().take(levels).copied().collect();
             let sum = extras.entry((moved(coefficients), costs)).or_default();
