@@ -22,7 +22,7 @@ use crate::{Outcome, card};
 #[command(after_help = "\
 Examples:
   slicewright fit A100-80GB 3g.40gb 2g.20gb 1g.10gb:2
-  slicewright fit A100-40GB 9,14,19,19             # ids, as `nvidia-smi mig -cgi`
+  slicewright fit A100-40GB 9,14,19,19             # ids, as in `nvidia-smi`
   slicewright fit A100-40GB 19,19,14,9 --in-order  # fails; without it, they fit
   slicewright fit A30 nvidia.com/mig-1g.6gb.me:1 1g.6gb:3 -o json")]
 pub struct Args {
