@@ -84,6 +84,31 @@ fn a_demo_that_is_interrupted_leaves_nothing_behind() {
 }
 
 #[test]
+fn whoever_asks_for_help_or_mistypes_waits_for_no_control_plane() {
+    let said = |arg: &str| Command::new(env!("CARGO_BIN_EXE_slicewright-demo")).arg(arg).output().unwrap();
+    let help = said("--help");
+    assert!(help.status.success());
+    assert!(String::from_utf8_lossy(&help.stdout).contains("Usage: cargo xtask demo [--keep]"));
+    let wrong = said("--kep");
+    assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(64), 0));
+    assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("error: there is no option `--kep`\n"));
+}
+
+#[test]
+fn a_demo_that_is_read_to_its_first_line_ends_without_a_complaint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_slicewright-demo"))
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
 fn a_demo_that_is_left_alone_tells_its_story_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let ended = Command::new(env!("CARGO_BIN_EXE_slicewright-demo"))

@@ -22,6 +22,7 @@ pub mod selector;
 pub mod sharing;
 pub mod spelling;
 pub mod strict;
+pub mod syntax;
 pub mod units;
 pub mod wanted;
 

@@ -120,18 +120,25 @@ fn message(error: &serde_saphyr::Error) -> String {
         serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => {
             "a key stands twice in one map: keep one of them".to_owned()
         }
-        other => plain_message(&other.to_string()),
+        other => match plain_message(&other.to_string()) {
+            tab if tab.starts_with("tabs disallowed") => {
+                "a tab stands where YAML wants spaces: indent with spaces".to_owned()
+            }
+            plain => plain,
+        },
     }
 }
 
-/// The parser's message without the place, which we print ourselves.
+/// The parser's message without the place, which we print ourselves; it stands before the message, after it,
+/// or both.
 fn plain_message(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);
-    match (first.strip_prefix("line "), first.find(": ")) {
-        (Some(_), Some(colon)) => first[colon + 2..].to_owned(),
-        _ => first.to_owned(),
-    }
+    let first = match (first.strip_prefix("line "), first.find(": ")) {
+        (Some(_), Some(colon)) => &first[colon + 2..],
+        _ => first,
+    };
+    first.rsplit_once(" at line ").map_or(first, |(before, _)| before).to_owned()
 }
 
 /// What serde sees, before the places are shifted to those of the whole text.
@@ -316,6 +323,18 @@ mod tests {
         let document = documents[0].as_ref().expect("well formed");
         assert_eq!(document.to_value(), serde_json::json!({"a": [1, {"b": true}]}));
         assert_eq!(document.place_of("a[1].b").line, 3);
+    }
+
+    #[test]
+    fn a_tab_is_an_error_that_says_what_to_write_and_its_place_once() {
+        let documents = documents("a:\n\tb: 1\n");
+        let error = documents[0].as_ref().expect_err("YAML has no tabs");
+        assert_eq!(error.message, "a tab stands where YAML wants spaces: indent with spaces");
+        assert_eq!(error.place.line, 2);
+        assert_eq!(
+            plain_message("error: line 1 column 1: unclosed bracket '{' at line 1, column 1"),
+            "unclosed bracket '{'"
+        );
     }
 
     #[test]

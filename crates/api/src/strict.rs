@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::located::Located;
 use crate::schema::{Finding, check};
-use crate::{API_VERSION, GROUP, GpuNode, GpuPartitionPolicy, crd};
+use crate::{API_VERSION, GROUP, GpuNode, GpuPartitionPolicy, crd, syntax};
 
 static POLICY: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_partition_policies()).clone());
 static GPU_NODE: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_nodes()).clone());
@@ -50,13 +50,18 @@ fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Re
         });
     }
     let name = document.get("metadata").and_then(|metadata| metadata.get("name"));
-    if name.and_then(Located::as_str).is_none_or(str::is_empty) {
-        findings.push(Finding {
-            path: "metadata.name".to_owned(),
-            place: Some(document.place_of("metadata.name")),
-            message: "is missing; a name is needed".to_owned(),
-        });
-    }
+    let unnamed = match name.and_then(Located::as_str) {
+        None | Some("") => Some("is missing; a name is needed".to_owned()),
+        Some(name) if !syntax::is_name(name) => {
+            Some(format!("`{name}` is not a name that the API server takes: write {}", syntax::NAME))
+        }
+        Some(_) => None,
+    };
+    findings.extend(unnamed.map(|message| Finding {
+        path: "metadata.name".to_owned(),
+        place: Some(document.place_of("metadata.name")),
+        message,
+    }));
     findings.extend(check(document, schema));
     let read = serde_json::from_value(document.to_value());
     if !findings.is_empty() {
@@ -113,6 +118,21 @@ mod tests {
         let policy = policy(&documents(&text).remove(0).expect("well formed")).expect("right");
         assert_eq!(policy.spec.mode, crate::policy::Mode::Enforce);
         assert_eq!(policy.spec.rollout, crate::policy::Rollout::default());
+    }
+
+    #[test]
+    fn a_name_that_the_api_server_refuses_is_refused_here_too() {
+        let text = format!(
+            "{}spec:\n  nodeSelector: {{matchLabels: {{a: b}}}}\n  layout: {{type: DemandDriven}}\n",
+            HEAD.replace("research", "Research_1")
+        );
+        let refused = policy(&documents(&text).remove(0).expect("well formed")).expect_err("not a name");
+        let found: Vec<_> = refused.findings.iter().map(ToString::to_string).collect();
+        let says = format!(
+            "3:18: metadata.name: `Research_1` is not a name that the API server takes: write {}",
+            syntax::NAME
+        );
+        assert_eq!(found, [says]);
     }
 
     #[test]

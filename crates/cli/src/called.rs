@@ -17,10 +17,17 @@ pub(crate) fn command(command: Command, program: Option<&OsStr>) -> Command {
     if stem.is_none_or(|stem| stem != PLUGIN) {
         return command;
     }
-    command.name(PLUGIN).bin_name(TYPED).display_name(TYPED).mut_subcommands(|sub| {
-        let Some(examples) = sub.get_after_help().map(ToString::to_string) else { return sub };
-        sub.after_help(examples.replace("slicewright ", "kubectl slicewright "))
-    })
+    command.name(PLUGIN).bin_name(TYPED).display_name(TYPED).mut_subcommands(typed)
+}
+
+/// A subcommand and those below it, with what people type in their examples.
+fn typed(sub: Command) -> Command {
+    let examples = sub.get_after_help().map(ToString::to_string);
+    let sub = sub.mut_subcommands(typed);
+    match examples {
+        Some(examples) => sub.after_help(examples.replace("slicewright ", "kubectl slicewright ")),
+        None => sub,
+    }
 }
 
 #[cfg(test)]
@@ -28,9 +35,13 @@ mod tests {
     use std::ffi::OsString;
 
     fn help(program: &str) -> String {
+        help_of(program, &["plan"])
+    }
+
+    fn help_of(program: &str, command: &[&str]) -> String {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let line = [program, "plan", "--help"].map(OsString::from);
-        crate::run(line, &mut out, &mut err);
+        let line = [&[program], command, &["--help"]].concat();
+        crate::run(line.into_iter().map(OsString::from), &mut out, &mut err);
         String::from_utf8(out).unwrap()
     }
 
@@ -43,5 +54,7 @@ mod tests {
         let alone = help("slicewright");
         assert!(alone.contains("Usage: slicewright plan "), "{alone}");
         assert!(!alone.contains("kubectl slicewright"), "{alone}");
+        let below = help_of("kubectl-slicewright", &["profiles", "export"]);
+        assert!(below.contains("  kubectl slicewright profiles export"), "{below}");
     }
 }

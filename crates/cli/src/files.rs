@@ -1,7 +1,7 @@
 //! The files that commands read.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::exit::{Failure, chain};
@@ -16,12 +16,38 @@ pub type Text = (String, String);
 pub fn read(path: &Path) -> Result<Text, Failure> {
     if is_standard_input(path) {
         let text = std::io::read_to_string(std::io::stdin().lock())
-            .map_err(|error| Failure::Data(format!("cannot read standard input: {}", chain(&error))))?;
+            .map_err(|error| Failure::Data(format!("cannot read standard input: {}", why(&error))))?;
         return Ok(("standard input".to_owned(), text));
     }
     let text = fs::read_to_string(path)
-        .map_err(|error| Failure::Data(format!("cannot read {}: {}", path.display(), chain(&error))))?;
+        .map_err(|error| Failure::Data(format!("cannot read {}: {}", path.display(), why(&error))))?;
     Ok((path.display().to_string(), text))
+}
+
+/// The same; where no such file is there, `hint` goes on with what it could be.
+///
+/// # Errors
+/// Names the file and says what is wrong with it.
+pub fn read_or_hint(path: &Path, hint: &str) -> Result<Text, Failure> {
+    read(path).map_err(|failure| match failure {
+        Failure::Data(message) if !is_standard_input(path) && !path.exists() => {
+            Failure::Data(format!("{message}; {hint}"))
+        }
+        other => other,
+    })
+}
+
+/// Why a text cannot be read, in words for whoever named it.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
+        io::ErrorKind::InvalidData => {
+            "it is not a text in UTF-8 (Windows PowerShell's `>` writes UTF-16: have the command write the file \
+             itself, or use `| Out-File -Encoding utf8`)"
+                .to_owned()
+        }
+        _ => chain(error),
+    }
 }
 
 /// Whether a path stands for standard input.

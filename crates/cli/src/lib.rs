@@ -2,6 +2,7 @@
 //! arguments, so that tests run it in process.
 
 mod called;
+mod card;
 pub mod commands;
 pub mod draw;
 pub mod exit;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use mig::ProfileName;
-use planner::inventory::{Gpu, Inventory, Node, Slices, Use};
+use planner::inventory::{Gpu, Hold, Inventory, Node, Slices, Use};
 use planner::names::NodeName;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub fn fleet(inventory: &Inventory, colour: Colour) -> String {
     for (name, node) in &nodes {
         text.push_str(&heading(name, node));
         for (index, gpu) in &node.gpus {
-            let _ = writeln!(text, "  gpu{index:<3} {:<12} {}", gpu.model, picture(gpu, colour));
+            let _ = writeln!(text, "  gpu{index:<3} {:<12} {}", gpu.model, on_node(node, gpu, colour));
         }
         for seats in seats(inventory, name) {
             let _ = writeln!(text, "  seats  {seats}");
@@ -116,6 +116,17 @@ pub fn drawn(gpu: &Gpu) -> Option<Drawn> {
     }
 }
 
+/// One GPU of a node. Without any slice on a node whose layout is not known, free units would say that nothing is
+/// there.
+#[must_use]
+pub fn on_node(node: &Node, gpu: &Gpu, colour: Colour) -> String {
+    let nothing = matches!(&gpu.slices, Slices::Counted(slices) if slices.is_empty());
+    match &node.hold {
+        Some(Hold::NotEstablished { .. }) if nothing => "its slices are not known".to_owned(),
+        _ => picture(gpu, colour),
+    }
+}
+
 /// One GPU, and what is not seen in its picture.
 #[must_use]
 pub fn picture(gpu: &Gpu, colour: Colour) -> String {
@@ -125,10 +136,10 @@ pub fn picture(gpu: &Gpu, colour: Colour) -> String {
             let state = if used.is_idle() { "idle" } else { "in use" };
             format!("MIG is off ({state})")
         }
-        (_, None) => format!("{} (where is not known)", gpu.slices),
+        (_, None) => format!("{} (positions unknown)", gpu.slices),
         (_, Some(Drawn { slices, placed: true })) => draw::gpu(memory, &slices, colour),
         (_, Some(Drawn { slices, placed: false })) => {
-            format!("{} where is not known", draw::gpu(memory, &slices, colour))
+            format!("{} positions unknown", draw::gpu(memory, &slices, colour))
         }
     }
 }
@@ -187,9 +198,9 @@ impl Bars {
     #[must_use]
     pub fn lines(&self, colour: Colour) -> [String; 2] {
         let before = match &self.before {
-            None => "no slices, or unknown slices".to_owned(),
+            None => WHOLE.to_owned(),
             Some(slices) => {
-                let unknown = if self.placed { "" } else { " where is not known" };
+                let unknown = if self.placed { "" } else { " positions unknown" };
                 format!("{}{unknown}", draw::gpu(self.memory, slices, colour))
             }
         };
@@ -237,7 +248,7 @@ mod tests {
             a100().counted("3g.40gb", 2),
             &[("3g.40gb", 4), ("2g.20gb", 0)],
             [
-                "│3g.40gb                            │-3g.40gb                           │ where is not known",
+                "│3g.40gb                            │-3g.40gb                           │ positions unknown",
                 "│+2g.20gb         │········│········│3g.40gb                            │",
             ],
         );

@@ -59,13 +59,9 @@ pub enum Empty {
 /// # Errors
 /// All errors of the file, a line each.
 pub fn fleet(path: &Path) -> Result<(Snapshot, Vec<Problem>), Failure> {
-    let (file, text) = files::read(path).map_err(|failure| match failure {
-        Failure::Data(message) if !path.exists() && !files::is_standard_input(path) => Failure::Data(format!(
-            "{message}; a fleet is a file that `slicewright snapshot` records from a cluster, or one like \
-             examples/fleet/lab.yaml"
-        )),
-        other => other,
-    })?;
+    let hint = "a fleet is a file that `slicewright snapshot` records from a cluster, or one like \
+                examples/fleet/lab.yaml";
+    let (file, text) = files::read_or_hint(path, hint)?;
     let mut problems = Vec::new();
     let snapshot = snapshot::read(&file, &text, &mut problems);
     refuse_errors(&problems)?;

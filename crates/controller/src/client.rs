@@ -2,20 +2,30 @@
 
 use std::time::Duration;
 
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use crate::class::chain;
 use crate::settings::WATCH_TIME;
 
 /// The API server cannot be reached the way it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Neither a service account nor a kubeconfig.
-    #[error("failed to find the API server: neither a service account is mounted nor a kubeconfig is there")]
-    Infer(#[source] InferConfigError),
+    #[error(
+        "failed to find the API server: no kubeconfig ({}), and no service account of a pod ({})",
+        plain(kubeconfig),
+        chain(pod)
+    )]
+    NoServer {
+        /// Why no kubeconfig can be used.
+        kubeconfig: KubeconfigError,
+        /// Why this is no pod of a cluster.
+        pod: InClusterError,
+    },
     /// The kubeconfig makes no sense.
-    #[error("failed to read the kubeconfig")]
-    Kubeconfig(#[source] KubeconfigError),
+    #[error("failed to read the kubeconfig: {}", plain(.0))]
+    Kubeconfig(KubeconfigError),
     /// TLS or credentials.
     #[error("failed to make a client")]
     Client(#[source] kube::Error),
@@ -54,7 +64,21 @@ pub async fn connect(kubeconfig: Option<&str>, context: Option<&str>) -> Result<
             Config::from_custom_kubeconfig(file, &options).await.map_err(ConnectError::Kubeconfig)?
         }
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::Kubeconfig)?,
-        (None, None) => Config::infer().await.map_err(ConnectError::Infer)?,
+        // What `Config::infer` does; its error says the same things twice, and names no file plainly.
+        (None, None) => match Config::from_kubeconfig(&options).await {
+            Ok(config) => config,
+            Err(kubeconfig) => {
+                Config::incluster().map_err(|pod| ConnectError::NoServer { kubeconfig, pod })?
+            }
+        },
     };
     client(config)
+}
+
+/// Why a kubeconfig cannot be used, with its path as people write it.
+fn plain(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(cause, path) => format!("{}: {cause}", path.display()),
+        other => chain(other),
+    }
 }

@@ -53,7 +53,7 @@ pub struct Product<'a> {
 /// A text that names no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no GPU model is called `{text}`{}; known are {}",
+    "no GPU model with MIG is called `{text}`{} Known are {}",
     did_you_mean(nearest),
     known.join(", ")
 )]
@@ -68,7 +68,7 @@ pub struct UnknownModel {
 }
 
 fn did_you_mean(nearest: &[String]) -> String {
-    if nearest.is_empty() { String::new() } else { format!(": did you mean {}?", or(nearest)) }
+    if nearest.is_empty() { ".".to_owned() } else { format!("; did you mean {}?", or(nearest)) }
 }
 
 impl Catalog {

@@ -225,8 +225,8 @@ pub struct Model {
 /// A text that names no profile of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{model} has no profile `{text}`{}; it has {}",
-    nearest.as_ref().map(|name| format!(": did you mean {name}?")).unwrap_or_default(),
+    "{model} has no profile `{text}`{} It has {}",
+    nearest.as_ref().map_or_else(|| ".".to_owned(), |name| format!("; did you mean {name}?")),
     crate::layout::join(known)
 )]
 pub struct UnknownProfile {

@@ -1,6 +1,6 @@
 //! Why the library could not be called, or which error it returned.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nvml_wrapper::error::NvmlError;
 
@@ -11,8 +11,9 @@ use crate::code::Code;
 pub enum Error {
     /// The library is not there, or cannot be loaded.
     #[error(
-        "cannot load {}: {reason}; install NVIDIA's driver, or give the library's path (where the GPU Operator installs the driver: /run/nvidia/driver/usr/lib64/libnvidia-ml.so.1)",
-        library.display()
+        "cannot load {}: {}; install NVIDIA's driver, or give the library's path (where the GPU Operator installs the driver: /run/nvidia/driver/usr/lib64/libnvidia-ml.so.1)",
+        library.display(),
+        without_its_name(library, reason)
     )]
     NoLibrary {
         /// What was to be loaded.
@@ -92,6 +93,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The result of a function of the C interface.
 pub(crate) fn check(call: &'static str, number: u32) -> Result<()> {
     Code::check(number).map_err(|code| Error::Failed { call, code })
+}
+
+/// What the loader says, without the library that it names first, as we do.
+fn without_its_name<'a>(library: &Path, reason: &'a str) -> &'a str {
+    let named = format!("{}: ", library.display());
+    reason.strip_prefix(named.as_str()).unwrap_or(reason)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use mig::Catalog;
 use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Inventory, Room, Slices, Taint, Use};
 use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy};
-use rollout::observed::{MapSeen, Observed};
+use rollout::observed::{ManagerState, MapSeen, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, NodeLayout, PluginConfig, SharingWanted, Strategy};
 
@@ -28,7 +28,7 @@ use crate::seating::{self, Uncut};
 use crate::shared::{self, SharedNode};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
-use crate::{Settings, holds, names, other_resources, pods, requests};
+use crate::{Settings, holds, names, node_labels, other_resources, pods, requests};
 
 /// The nodes of a cluster, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -359,7 +359,7 @@ impl OneNode<'_> {
                 (false, false) => ChangeScope::IdleGpus,
             },
             hold,
-            schedulable: facts.ready && !is_cordoned,
+            schedulable: facts.ready && !is_cordoned && !self.is_left_without(),
             allocated,
             shared,
             whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
@@ -367,6 +367,16 @@ impl OneNode<'_> {
             held: holds,
             gpus: gpus_as_found(found, slices),
         }
+    }
+
+    /// Whether MIG manager failed on the node and it offers neither slice nor GPU: the layout that its label names is
+    /// then not one from which a pod can be served, and nobody is told that a slice is free there. A device plugin
+    /// that only restarts offers nothing either, for a moment, and MIG manager does not say `failed`.
+    fn is_left_without(&self) -> bool {
+        let Self { node, found, .. } = self;
+        found.doubt.is_some()
+            && node.metadata.labels.as_ref().map(node_labels::state) == Some(ManagerState::Failed)
+            && layouts::advertised(node).is_empty()
     }
 
     /// The device plugin of a node that shares GPUs through MPS ends beside MIG. Where its policy says how they are shared

@@ -197,7 +197,7 @@ pub(crate) fn offered(node: &Node) -> BTreeMap<String, u64> {
 }
 
 /// The GPUs and slices that a node advertises, without zeros.
-fn advertised(node: &Node) -> BTreeMap<String, u64> {
+pub(crate) fn advertised(node: &Node) -> BTreeMap<String, u64> {
     offered(node).into_iter().filter(|(_, n)| *n > 0).collect()
 }
 

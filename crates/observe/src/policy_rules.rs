@@ -10,6 +10,7 @@ use api::policy::{DemandDriven, Layout, LayoutType, MigMode, Rollout, Share, Sta
 use api::schema::Finding;
 use api::selector::{RequirementOperator, Selector};
 use api::spelling::nearest;
+use api::syntax;
 use api::units;
 use mig::{Catalog, Counts, Model, ProfileName};
 
@@ -71,6 +72,7 @@ impl Check<'_> {
     }
 
     fn selector(&mut self, field: &str, selector: &Selector) {
+        self.labels(field, selector);
         for (index, requirement) in selector.match_expressions.iter().enumerate() {
             let field = format!("{field}.matchExpressions[{index}]");
             let needs = matches!(requirement.operator, RequirementOperator::In | RequirementOperator::NotIn);
@@ -106,13 +108,41 @@ impl Check<'_> {
         }
     }
 
+    /// Keys and values that no label can have: the API server takes them in our selectors, and nothing matches
+    /// them, or (of `NotIn` and `DoesNotExist`) everything.
+    fn labels(&mut self, field: &str, selector: &Selector) {
+        let label = |(key, value): (&String, &String)| {
+            (format!("{field}.matchLabels[{key}]"), key.clone(), vec![value.clone()])
+        };
+        let labels = selector.match_labels.iter().map(label);
+        let requirements = selector.match_expressions.iter().enumerate();
+        let requirements = requirements
+            .map(|(n, r)| (format!("{field}.matchExpressions[{n}]"), r.key.clone(), r.values.clone()));
+        for (field, key, values) in labels.chain(requirements).collect::<Vec<_>>() {
+            if !syntax::is_label_key(&key) {
+                self.error(
+                    &field,
+                    format!("`{key}` cannot be the key of a label: write {}", syntax::LABEL_KEY),
+                );
+            }
+            for value in values.iter().filter(|value| !syntax::is_label_value(value)) {
+                self.error(
+                    &field,
+                    format!("`{value}` cannot be the value of a label: write {}", syntax::LABEL_VALUE),
+                );
+            }
+        }
+    }
+
     /// A node should not leave its policy because its GPUs are cut.
     fn lasting(&mut self, field: &str, selector: &Selector) {
         let labels = selector.match_labels.keys().map(|key| (format!("{field}.matchLabels[{key}]"), key));
         let requirements = selector.match_expressions.iter().enumerate();
         let requirements = requirements.map(|(n, r)| (format!("{field}.matchExpressions[{n}].key"), &r.key));
         let found = labels.chain(requirements).filter_map(|(field, key)| {
-            Some(Problem::new(Severity::Warning, "", labels::selects_badly(key)?).field(field))
+            // One that no label can have is an error already.
+            let badly = labels::selects_badly(key).filter(|_| syntax::is_label_key(key))?;
+            Some(Problem::new(Severity::Warning, "", badly).field(field))
         });
         self.problems.extend(found);
     }

@@ -30,6 +30,8 @@ use crate::problem::{Location, Problem, Severity};
 
 /// The version that this release reads and writes.
 pub const API_VERSION: &str = "snapshot.slicewright.io/v1";
+/// The group of recordings, whatever their version.
+const SNAPSHOTS: &str = "snapshot.slicewright.io/";
 /// The kind.
 pub const KIND: &str = "Snapshot";
 const FIELDS: [&str; 6] = ["apiVersion", "kind", "takenAt", "cluster", "provenance", "objects"];
@@ -144,12 +146,34 @@ impl Reader<'_> {
         for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
             let given = self.document.get(field).and_then(Located::as_str);
             if given != Some(wanted) {
-                let given = given.map_or_else(|| "is missing".to_owned(), |given| format!("is `{given}`"));
-                problems.push(self.wrong(field, format!("{given}; this release reads {wanted}")));
+                problems.push(match given {
+                    // Whoever gave another file has the fleet, and needs no release that reads this.
+                    Some(group) if field == "apiVersion" && !group.starts_with(SNAPSHOTS) => {
+                        self.no_snapshot(group)
+                    }
+                    given => {
+                        let given =
+                            given.map_or_else(|| "is missing".to_owned(), |given| format!("is `{given}`"));
+                        self.wrong(field, format!("{given}; this release reads {wanted}"))
+                    }
+                });
                 return false;
             }
         }
         true
+    }
+
+    /// A manifest in the place of a fleet.
+    fn no_snapshot(&self, group: &str) -> Problem {
+        let kind = self.document.get("kind").and_then(Located::as_str).unwrap_or("manifest");
+        let policies = if group.starts_with(api::GROUP) { "; policies are given with -f" } else { "" };
+        let message = format!(
+            "this is of kind {kind}, and not a recorded fleet, which `slicewright snapshot` writes{policies}"
+        );
+        Problem {
+            place: Some(Location::new(self.file, self.document.place)),
+            ..Problem::new(Severity::Error, "", message)
+        }
     }
 
     fn refuse_unknown_fields(&self, problems: &mut Vec<Problem>) {

@@ -54,11 +54,33 @@ pub async fn run(
     }
 }
 
+/// An error with its causes, in one line; a cause that the text has already is left out.
+#[must_use]
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn a_cause_that_is_told_already_is_not_told_again() {
+        let error =
+            anyhow::anyhow!("no such file").context("cannot read a: no such file").context("no cluster");
+        assert_eq!(super::in_one_line(&error), "no cluster: cannot read a: no such file");
+    }
 
     #[test]
     fn the_arguments_are_consistent() {

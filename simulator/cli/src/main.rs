@@ -9,7 +9,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Whoever closed standard error does not want to know.
-            let _ = writeln!(std::io::stderr(), "slicewright-sim: {error:#}");
+            let _ = writeln!(std::io::stderr(), "slicewright-sim: {}", sim_cli::in_one_line(&error));
             ExitCode::FAILURE
         }
     }

@@ -12,7 +12,8 @@ use crate::exit::Status;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  slicewright completions bash > ~/.local/share/bash-completion/completions/slicewright
+  slicewright completions bash > \\
+    ~/.local/share/bash-completion/completions/slicewright
   slicewright completions zsh > \"${fpath[1]}/_slicewright\"
   slicewright completions fish > ~/.config/fish/completions/slicewright.fish")]
 pub struct Args {

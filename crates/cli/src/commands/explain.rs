@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use planner::decide::Decision;
 use planner::report::{PolicyReport, RequestReport};
+use reconcile::answers::plural;
 use serde_json::{Value, json};
 
 use crate::draw::Colour;
@@ -35,7 +36,7 @@ Examples:
   slicewright explain request team-a/fraud-lab --context lab -o json")]
 pub struct Args {
     /// The kind of object to explain
-    #[arg(value_enum)]
+    #[arg(value_enum, ignore_case = true)]
     what: What,
     /// The name of the object: `namespace/name`, or the name alone if there is
     /// only one. For a policy and a node, the name
@@ -66,6 +67,7 @@ enum What {
     /// A request, by the name of its root owner
     Request,
     /// A workbench (Notebook)
+    #[value(alias = "notebook")]
     Workbench,
     /// A pod
     Pod,
@@ -74,10 +76,13 @@ enum What {
     /// A queue of Kueue
     Queue,
     /// A hardware profile
+    #[value(alias = "hardwareprofile")]
     Profile,
     /// A policy
+    #[value(aliases = ["gpupartitionpolicy", "gpp"])]
     Policy,
     /// A node
+    #[value(alias = "gpunode")]
     Node,
 }
 
@@ -200,7 +205,7 @@ fn requests<'a>(decision: &'a Decision, name: &str) -> Result<Vec<&'a RequestRep
         .collect();
     if found.is_empty() {
         let known = reports.iter().map(|report| format!("{}/{}", report.id.namespace, report.id.name));
-        return Err(unknown("request that waits", name, known));
+        return Err(unknown("waiting request", name, known));
     }
     Ok(found)
 }
@@ -230,7 +235,10 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     let names = |nodes: &[planner::names::NodeName]| {
         nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
-    writeln!(out, "policy {policy} has {} node(s): {}", nodes.len(), names(nodes))?;
+    match nodes.as_slice() {
+        [] => writeln!(out, "policy {policy} has no node")?,
+        _ => writeln!(out, "policy {policy} has {}: {}", plural(nodes.len(), "node"), names(nodes))?,
+    }
     for (node, winner) in lost {
         writeln!(
             out,
@@ -285,7 +293,9 @@ fn node(
     let labels = objects.get(name).and_then(|node| node.metadata.labels.clone()).unwrap_or_default();
     let Some((id, node)) = nodes.iter().find(|(id, _)| id.0 == name) else {
         let advice = observe::sharing::advice(&labels, None);
-        if advice.is_empty() {
+        // Its plugin offers whole GPUs and no label says which: `fleet` shows them.
+        let offers = question.seen.inventory.seating.contains_key(&name.into());
+        if advice.is_empty() && !offers {
             let mut known: Vec<String> = nodes.keys().map(ToString::to_string).collect();
             let others = objects.iter().filter(|(name, node)| {
                 let labels = node.metadata.labels.clone().unwrap_or_default();
@@ -295,7 +305,9 @@ fn node(
             known.extend(others);
             return Err(unknown("node with GPUs", name, known.into_iter()));
         }
-        writeln!(out, "{name} has no GPU with MIG, so nothing is planned for it")?;
+        let why =
+            if advice.is_empty() { "no GPU of which a label tells the model" } else { "no GPU with MIG" };
+        writeln!(out, "{name} has {why}, so nothing is planned for it")?;
         seats(question, &name.into(), out)?;
         return how_to_share(&advice, out);
     };
@@ -317,7 +329,7 @@ fn node(
         return how_to_share(&observe::sharing::advice(&labels, Some(node)), out);
     }
     for (index, gpu) in &node.gpus {
-        writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::picture(gpu, colour))?;
+        writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::on_node(node, gpu, colour))?;
         let frozen = decision.report.frozen_for_lack_of_agent.iter();
         if frozen.clone().any(|frozen| frozen.node == *id && frozen.gpu == *index) {
             writeln!(
@@ -367,6 +379,10 @@ fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Failu
     let known: Vec<String> = known.collect();
     let meant = api::spelling::nearest(name, known.iter().map(String::as_str))
         .map_or_else(|| ".".to_owned(), |right| format!("; did you mean `{right}`?"));
-    let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Failure::Usage(format!("there is no {what} `{name}`{meant} There are: {list}"))
+    let list = match (known.as_slice(), what) {
+        ([], "policy") => "The fleet has no policy of its own: give policies with -f".to_owned(),
+        ([], _) => format!("The fleet has no {what}"),
+        (known, _) => format!("There are: {}", known.join(", ")),
+    };
+    Failure::Usage(format!("there is no {what} `{name}`{meant} {list}"))
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use mig::{Catalog, Counts, Fit, Geometry, Layout, Model, NoFit, PlacementIndex, ProfileIndex, ProfileName};
+use mig::{Counts, Fit, Geometry, Layout, Model, NoFit, PlacementIndex, ProfileIndex, ProfileName};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::draw::{self, Colour, Mark};
 use crate::exit::{Failure, Status};
+use crate::{Outcome, card};
 
 /// Says whether slices fit one GPU together, and where, or why not
 ///
@@ -22,8 +22,8 @@ use crate::exit::{Failure, Status};
 #[command(after_help = "\
 Examples:
   slicewright fit A100-80GB 3g.40gb 2g.20gb 1g.10gb:2
-  slicewright fit A100-40GB 9,14,19,19            profile ids, as nvidia-smi -cgi takes them
-  slicewright fit A100-40GB 19,19,14,9 --in-order does not succeed; the same slices above do
+  slicewright fit A100-40GB 9,14,19,19             # ids, as in `nvidia-smi`
+  slicewright fit A100-40GB 19,19,14,9 --in-order  # fails; without it, they fit
   slicewright fit A30 nvidia.com/mig-1g.6gb.me:1 1g.6gb:3 -o json")]
 pub struct Args {
     /// A model (`slicewright layouts` lists them)
@@ -60,7 +60,7 @@ struct Answer {
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let usage = |message: String| Failure::Usage(message);
-    let model = Catalog::builtin().find(&args.model).map_err(|error| usage(error.to_string()))?;
+    let model = card::named(&args.model)?;
     let requests = requests(model, &args.slices).map_err(usage)?;
     let result = if args.in_order { in_order(model, &requests) } else { together(model, &requests) };
     match args.output {

@@ -13,7 +13,7 @@ use crate::{Outcome, page, picture, structured};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  slicewright fleet                                     the cluster of the current context
+  slicewright fleet  # the cluster of the current context
   slicewright fleet --fleet examples/fleet/lab.yaml
   slicewright fleet --fleet lab.yaml -o html > fleet.html
   slicewright fleet --context lab -o json | jq '.nodes[].gpus[].slices'")]
@@ -57,8 +57,11 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
 }
 
 fn text(question: &Question, colour: Colour, out: &mut dyn Write) -> Result<(), Failure> {
-    write!(out, "{}", picture::fleet(&question.seen.inventory, colour))?;
-    writeln!(out, "\n{}", draw::legend(colour))?;
+    let inventory = &question.seen.inventory;
+    write!(out, "{}", picture::fleet(inventory, colour))?;
+    if !picture::nodes(inventory).is_empty() {
+        writeln!(out, "\n{}", draw::legend(colour))?;
+    }
     for problem in &question.problems {
         writeln!(out, "{}: {problem}", problem.severity)?;
     }

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use mig::{Architecture, Catalog, Geometry, Lattice, Layout, Model, Profile, creation_order};
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::draw::{self, Colour, Mark};
-use crate::exit::{Failure, Status};
+use crate::exit::Status;
 use crate::table::table;
+use crate::{Outcome, card};
 
 /// Lists the GPU models, or draws all full layouts of one
 ///
@@ -23,11 +23,10 @@ use crate::table::table;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  slicewright layouts                    all models
-  slicewright layouts A100-80GB          one model
-  slicewright layouts a30 -o json        the same, for programs
-  slicewright layouts H100-80GB --all-profiles
-                                         count and draw +me slices too")]
+  slicewright layouts                           # all models
+  slicewright layouts A100-80GB                 # one model
+  slicewright layouts a30 -o json               # the same, for programs
+  slicewright layouts H100-80GB --all-profiles  # count and draw +me slices too")]
 pub struct Args {
     /// A model (`A100-80GB`), or the name that NVML or a node label gives it
     model: Option<String>,
@@ -57,7 +56,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
         }
         return Ok(Status::Success);
     };
-    let model = catalog.find(name).map_err(|error| Failure::Usage(error.to_string()))?;
+    let model = card::named(name)?;
     let (plain, all) = (Space::new(model.geometry.plain()), Space::new((*model.geometry).clone()));
     let drawn = if args.all_profiles { &all } else { &plain };
     match args.output {

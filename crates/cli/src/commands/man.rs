@@ -18,9 +18,9 @@ Examples:
   slicewright man plan | man -l -
   slicewright man --to ~/.local/share/man/man1")]
 pub struct Args {
-    /// The page of this subcommand
+    /// The page of this subcommand, such as `plan` or `profiles export`
     #[arg(value_name = "COMMAND", conflicts_with = "to")]
-    of: Option<String>,
+    of: Vec<String>,
     /// Write the page of every command into this folder, which is made
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -38,13 +38,13 @@ pub fn run(args: &Args, command: Command, out: &mut dyn Write) -> Outcome {
         writeln!(out, "{} pages were written into {}", pages.len(), folder.display())?;
         return Ok(Status::Success);
     }
-    let wanted = args.of.as_ref().map_or_else(|| ROOT.to_owned(), |of| format!("{ROOT}-{of}"));
+    let wanted = [&[ROOT.to_owned()], args.of.as_slice()].concat().join("-");
     let Some((_, page)) = pages.iter().find(|(name, _)| *name == wanted) else {
         let known = pages.iter().filter_map(|(name, _)| name.strip_prefix("slicewright-"));
         let known: Vec<&str> = known.collect();
         return Err(Failure::Usage(format!(
             "there is no page for `{}`; the pages are: {}",
-            args.of.as_deref().unwrap_or_default(),
+            args.of.join(" "),
             known.join(", ")
         )));
     };
@@ -60,11 +60,17 @@ fn pages(command: Command) -> Vec<(String, Vec<u8>)> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut all = vec![(ROOT.to_owned(), page(command.clone()))];
-    for sub in command.get_subcommands() {
-        let name = format!("{ROOT}-{}", sub.get_name());
-        all.push((name.clone(), page(sub.clone().display_name(name).version(env!("CARGO_PKG_VERSION")))));
-    }
+    pages_below(&command, ROOT, &mut all);
     all
+}
+
+/// The pages of all subcommands, however deep: the page of each names those below it.
+fn pages_below(command: &Command, above: &str, all: &mut Vec<(String, Vec<u8>)>) {
+    for sub in command.get_subcommands() {
+        let name = format!("{above}-{}", sub.get_name());
+        all.push((name.clone(), page(sub.clone().display_name(&name).version(env!("CARGO_PKG_VERSION")))));
+        pages_below(sub, &name, all);
+    }
 }
 
 fn page(command: Command) -> Vec<u8> {

@@ -32,10 +32,12 @@ use crate::{Outcome, files, page};
 #[command(after_help = "\
 Examples:
   slicewright plan --fleet examples/fleet/lab.yaml -f examples/policies
-  slicewright plan --fleet lab.yaml --base main/policies -f policies     what a change of policies changes
-  slicewright plan --fleet lab.yaml --base main/policies -f policies -o markdown > comment.md
-  slicewright plan --fleet lab.yaml --base main/policies -f policies -o html > plan.html
-  slicewright plan --context lab -f policies                             on the cluster as it is now
+  slicewright plan --context lab -f policies  # on the cluster as it is now
+  # What a change of policies changes:
+  slicewright plan --fleet lab.yaml --base main/policies -f policies
+  # The same for a comment of a pull request, and as a page:
+  slicewright plan --fleet lab.yaml --base old -f new -o markdown > comment.md
+  slicewright plan --fleet lab.yaml --base old -f new -o html > plan.html
   kustomize build clusters/lab | slicewright plan --fleet lab.yaml -f -
   slicewright plan --fleet lab.yaml -f policies -o json | jq .verdict")]
 pub struct Args {

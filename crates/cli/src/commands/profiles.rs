@@ -33,8 +33,8 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  slicewright profiles export --fleet lab.yaml -f policies > hardware-profiles.yaml
-  slicewright profiles export --context lab --queue research --namespace opendatahub")]
+  slicewright profiles export --fleet lab.yaml -f policies > profiles.yaml
+  slicewright profiles export --context lab --queue research --namespace odh")]
 struct Export {
     #[command(flatten)]
     source: Source,

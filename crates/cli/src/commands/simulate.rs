@@ -1,14 +1,14 @@
 //! `slicewright simulate`.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use story::{Ending, Entry, StoryError};
 
-use crate::Outcome;
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
 use crate::transcript;
+use crate::{Outcome, files};
 
 /// Runs a story on a simulated fleet, and prints what happens
 ///
@@ -37,23 +37,12 @@ pub enum Format {
 
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
-    let name = args.story.display().to_string();
-    let mut text = String::new();
-    let read = if name == "-" {
-        std::io::stdin().lock().read_to_string(&mut text).map(|_| ())
-    } else {
-        std::fs::read_to_string(&args.story).map(|read| text = read)
-    };
-    read.map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                "; a story is a text file with nodes, policies and what happens, as those in the folder stories of the \
-                 repository"
-            }
-            _ => "",
-        };
-        Failure::Data(format!("{name}: cannot be read: {error}{hint}"))
-    })?;
+    let hint = "a story is a text file with nodes, policies and what happens, as those in the folder stories of the \
+                repository";
+    let (name, text) = files::read_or_hint(&args.story, hint)?;
+    if text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#')) {
+        return Err(Failure::Data(format!("{name}: nothing happens in it; {hint}")));
+    }
     let folder = args.story.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut written = Ok(());
     let told = tell(&text, &folder, &mut |entry| {

@@ -7,8 +7,8 @@ use planner::problem::{Actuation, Plan, Problem};
 use planner::solver::{Effort, Level, SolveError};
 use serde_json::json;
 
-use crate::Outcome;
 use crate::exit::{Failure, Status};
+use crate::{Outcome, files};
 
 /// Solves a planning problem from a file, and proves how good the plan is
 ///
@@ -45,23 +45,16 @@ enum Output {
 
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
-    let name = args.file.display();
-    let text = if args.file.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin().lock())
-    } else {
-        std::fs::read_to_string(&args.file)
-    };
-    let text = text.map_err(|e| {
-        let hint = match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                "; a problem is a JSON file, as examples/problems/morning.json of the repository"
-            }
-            _ => "",
-        };
-        Failure::Data(format!("{name}: cannot be read: {e}{hint}"))
+    let hint = "a problem is a JSON file, as examples/problems/morning.json of the repository";
+    let (name, text) = files::read_or_hint(&args.file, hint)?;
+    if text.trim().is_empty() {
+        return Err(Failure::Data(format!("{name}: the file is empty; {hint}")));
+    }
+    let problem = Problem::from_json(&text).map_err(|error| {
+        // A file of another kind, and not a slip of the pen in one of this kind.
+        let hint = if text.trim_start().starts_with('{') { String::new() } else { format!("; {hint}") };
+        Failure::Data(format!("{name}: {}{hint}", crate::exit::chain(&error)))
     })?;
-    let problem = Problem::from_json(&text)
-        .map_err(|e| Failure::Data(format!("{name}: {}", crate::exit::chain(&e))))?;
     let actuation = if args.whole_gpu { Actuation::WholeGpu } else { Actuation::SliceBySlice };
     let plan = problem.solve(actuation, Effort { nodes: args.effort }).map_err(|e| match e {
         SolveError::NotFound { .. } => {

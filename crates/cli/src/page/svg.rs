@@ -97,7 +97,7 @@ fn draw_node(body: &mut String, top: u32, name: &NodeName, node: &Node, changes:
             Some(bars) => {
                 text(body, "d", LEFT - 36, y + 16, "now");
                 match &bars.before {
-                    None => text(body, "d", LEFT, y + 16, "no slices, or unknown slices"),
+                    None => text(body, "d", LEFT, y + 16, WHOLE),
                     Some(slices) => bar(body, y, bars.memory, slices),
                 }
                 y += ROW - 4;
@@ -119,7 +119,7 @@ fn now(body: &mut String, y: u32, gpu: &Gpu) {
             let state = if used.is_idle() { "idle" } else { "in use" };
             text(body, "d", LEFT, y + 16, &format!("MIG is off ({state})"));
         }
-        (_, None) => text(body, "d", LEFT, y + 16, &format!("{} (where is not known)", gpu.slices)),
+        (_, None) => text(body, "d", LEFT, y + 16, &format!("{} (positions unknown)", gpu.slices)),
         (_, Some(drawn)) => bar(body, y, gpu.geometry.memory(), &drawn.slices),
     }
 }

@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod markdown;
 pub mod risks;
+mod selects_nothing;
 mod text;
 mod tone;
 
@@ -13,6 +14,7 @@ use api::policy_status::ReviewState;
 use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 use planner::decide::Decision;
+use planner::inventory::{Hold, Node};
 use planner::names::{NodeName, PodRef, PolicyName};
 use planner::plan::{GpuChange, NodeStep, Plan};
 use planner::policy::Mode;
@@ -208,6 +210,9 @@ pub struct WavePreview {
     pub starts: Option<Timestamp>,
     /// When it is expected to be done.
     pub ends: Option<Timestamp>,
+    /// Whether its policy only previews, so that it does not start whatever opens.
+    #[serde(skip)]
+    pub preview_only: bool,
 }
 
 /// A request and its answer in words.
@@ -470,19 +475,25 @@ fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePrevi
     let mut down: BTreeMap<PolicyName, usize> = BTreeMap::new();
     for (node, policy) in &assignment.policy_of {
         *nodes.entry(policy.clone()).or_insert(0) += 1;
-        if !seen.inventory.nodes[node].schedulable {
+        let Node { schedulable, hold, .. } = &seen.inventory.nodes[node];
+        // A node that offers nothing takes nobody, and none of the budget either.
+        if !schedulable && !matches!(hold, Some(Hold::NotEstablished { .. })) {
             *down.entry(policy.clone()).or_insert(0) += 1;
         }
     }
     estimate(&changes, &seen.rollouts, &nodes, &down, &Settings::default(), question.now())
         .into_iter()
-        .map(|(policy, waves)| (policy, waves.into_iter().map(wave).collect()))
+        .map(|(policy, waves)| {
+            let mode = seen.policies.iter().find(|seen| seen.name == policy).map(|seen| seen.mode);
+            let preview_only = mode == Some(Mode::Preview);
+            (policy, waves.into_iter().map(|one| wave(one, preview_only)).collect())
+        })
         .collect()
 }
 
-fn wave(wave: Wave) -> WavePreview {
+fn wave(wave: Wave, preview_only: bool) -> WavePreview {
     let Wave { nodes, starts, ends } = wave;
-    WavePreview { nodes, starts, ends }
+    WavePreview { nodes, starts, ends, preview_only }
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use observe::problem::Severity;
 use planner::decide::Decision;
+use reconcile::answers::plural;
 use serde::Serialize;
 
 use super::compare::Compared;
+use super::selects_nothing;
 use crate::question::Question;
 
 /// One thing that can go wrong.
@@ -35,12 +37,14 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
             risk("violation", format!("policy {policy}: none of its models has {profile} ({models})"));
         }
         if report.nodes.is_empty() {
-            risk("blocked", format!("policy {policy}: selects no node that is available to it"));
+            risk("blocked", format!("policy {policy}: {}", selects_nothing::why(question, report)));
         }
     }
     for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
         let pods: Vec<String> = step.evicts.iter().map(ToString::to_string).collect();
-        risk("eviction", format!("{}: {} pod(s) are evicted: {}", step.node, pods.len(), pods.join(", ")));
+        let evicted = plural(pods.len(), "pod");
+        let are = if pods.len() == 1 { "is" } else { "are" };
+        risk("eviction", format!("{}: {evicted} {are} evicted: {}", step.node, pods.join(", ")));
     }
     if let Some(compared) = compared {
         for lost in &compared.lose {
@@ -67,11 +71,11 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     }
     let frozen = &decision.report.frozen_for_lack_of_agent;
     if !frozen.is_empty() {
-        let n = frozen.len();
-        risk(
-            "note",
-            format!("{n} GPU(s) are not changed only because no agent can prove that they are idle"),
-        );
+        let message = match frozen.len() {
+            1 => "1 GPU is not changed only because no agent can prove that it is idle".to_owned(),
+            n => format!("{n} GPUs are not changed only because no agent can prove that they are idle"),
+        };
+        risk("note", message);
     }
     for problem in &question.problems {
         let kind = if problem.severity == Severity::Note { "note" } else { "warning" };

@@ -372,7 +372,8 @@ pub(crate) fn when(wave: &WavePreview) -> String {
             let seconds = ends.duration_since(starts).as_secs();
             format!("{} to {} ({seconds} s)", second(starts), second(ends))
         }
-        _ => "does not start: no window opens, the budget is 0, or the policy is not enforced".to_owned(),
+        _ if wave.preview_only => "does not start: the policy only previews (mode: Preview)".to_owned(),
+        _ => "does not start: no window opens, the budget is 0, or the policy is paused".to_owned(),
     }
 }
 

@@ -92,18 +92,26 @@ fn counts_of_any_size_get_an_answer() {
 
 #[test]
 fn questions_without_sense_are_refused() {
-    refuses("slicewright fit A100-80G 1g.10gb", "no GPU model is called `A100-80G`: did you mean A100-80GB?");
-    refuses("slicewright fit A100 1g.10gb", "called `A100`: did you mean A100-40GB or A100-80GB?");
-    refuses("slicewright fit A30 1g.5gb", "A30 has no profile `1g.5gb`: did you mean 1g.6gb?");
-    refuses("slicewright fit A30 1c.2g.12gb", "A30 has no profile `1c.2g.12gb`: did you mean 2g.12gb?");
-    refuses("slicewright fit A30 99", "A30 has no profile `99`; it has 1g.6gb,");
+    refuses(
+        "slicewright fit A100-80G 1g.10gb",
+        "no GPU model with MIG is called `A100-80G`; did you mean A100-80GB?",
+    );
+    refuses("slicewright fit A100 1g.10gb", "called `A100`; did you mean A100-40GB or A100-80GB?");
+    refuses("slicewright fit A30 1g.5gb", "A30 has no profile `1g.5gb`; did you mean 1g.6gb?");
+    refuses("slicewright fit A30 1c.2g.12gb", "A30 has no profile `1c.2g.12gb`; did you mean 2g.12gb?");
+    refuses("slicewright fit A30 99", "A30 has no profile `99`. It has 1g.6gb,");
     refuses("slicewright fit A30 1g.6gb:-1", "`-1` is not a count");
     refuses("slicewright fit A30 1g.6gb:many", "`many` is not a count");
     refuses("slicewright fit A30 1g.6gb:", "`` is not a count");
     refuses("slicewright fit A30 ,", "no slice is requested");
     refuses("slicewright fit A30", "required");
     refuses("slicewright fit A30 1g.6gb -o yaml", "invalid value 'yaml'");
-    refuses("slicewright layouts V100", "no GPU model is called `V100`; known are A100-40GB");
+    refuses("slicewright layouts voodoo2", "no GPU model with MIG is called `voodoo2`. Known are A100-40GB");
+    refuses(
+        "slicewright layouts T4",
+        "T4 has no MIG, so it cannot be cut into slices; docs/guides/sharing.md",
+    );
+    refuses("slicewright fit l40s 1g.10gb", "L40S has no MIG, so it cannot be cut into slices");
     refuses("slicewright layouts --all-profiles", "required");
 }
 

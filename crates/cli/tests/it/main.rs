@@ -5,6 +5,7 @@ mod browser;
 mod clusters;
 mod documents;
 mod expectations;
+mod foreign_fleet;
 mod gpus;
 mod layouts_and_fit;
 mod plan;

@@ -110,8 +110,47 @@ fn a_name_that_does_not_exist_gets_the_nearest_one() {
     let (status, _, err) = run("explain policy reserch --fleet examples/fleet/lab.yaml -f examples/policies");
     assert_eq!(status, Status::Usage);
     assert_eq!(err, "error: there is no policy `reserch`; did you mean `research`? There are: research\n");
+    let (status, out, _) =
+        run("explain Policy research --fleet examples/fleet/lab.yaml -f examples/policies");
+    assert_eq!((status, out.is_empty()), (Status::Success, false), "kinds are written as people know them");
+    let (status, _, err) = run("explain GpuPartitionPolicy research --fleet examples/fleet/lab.yaml");
+    let none = "there is no policy `research`. The fleet has no policy of its own: give policies with -f";
+    assert_eq!((status, err), (Status::Usage, format!("error: {none}\n")));
+    let (_, _, err) = run("explain Notebook team-a/x --fleet examples/fleet/lab.yaml -f examples/policies");
+    assert_eq!(err, "error: there is no workbench `team-a/x`. The fleet has no workbench\n");
     let (_, _, err) = run("explain node nope --fleet examples/fleet/lab.yaml -f examples/policies");
     assert!(err.starts_with("error: there is no node with GPUs `nope`. There are: gpu-1, "), "{err}");
+}
+
+/// A policy without nodes is mostly a label with another value, so the values that are there are told.
+#[test]
+fn a_policy_that_selects_no_node_is_told_which_label_fails_it() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("selects-nothing");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join("policy.yaml");
+    let told = |selector: &str| {
+        let policy = format!(
+            "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: teaching}}\nspec:\n  nodeSelector: {selector}\n  layout: {{type: DemandDriven}}\n"
+        );
+        fs::write(&file, policy).expect("written");
+        let (status, out, _) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {}", file.display()));
+        assert_eq!(status, Status::Blocked, "{out}");
+        let blocked =
+            out.lines().find_map(|line| line.trim().strip_prefix("blocked")).expect("it is blocked");
+        blocked.trim().to_owned()
+    };
+    let none = "policy teaching: its nodeSelector selects no node with GPUs that can be partitioned";
+    let value = "{matchLabels: {nvidia.com/gpu.present: \"true\", slicewright.io/pool: teeching}}";
+    assert_eq!(
+        told(value),
+        format!("{none}: no node has slicewright.io/pool=teeching; the values there are: research, teaching")
+    );
+    assert_eq!(told("{matchLabels: {pool: teaching}}"), format!("{none}: no node has the label pool"));
+    let condition = "{matchExpressions: [{key: slicewright.io/pool, operator: DoesNotExist}]}";
+    assert_eq!(told(condition), format!("{none}: no node fulfils its condition on slicewright.io/pool"));
+    // Each condition holds somewhere, and both nowhere.
+    let both = "{matchLabels: {slicewright.io/pool: teaching, nvidia.com/gpu.count: \"2\"}}";
+    assert_eq!(told(both), none);
 }
 
 #[test]

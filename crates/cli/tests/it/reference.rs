@@ -61,6 +61,24 @@ fn page() -> String {
     page.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// A command that wraps is two commands to whoever copies it.
+#[test]
+fn every_example_is_a_line_of_a_terminal_of_80_columns() {
+    let mut all: Vec<Vec<String>> =
+        commands(&help(&[])).into_iter().map(|name| vec![name.to_owned()]).collect();
+    all.push(vec!["profiles".to_owned(), "export".to_owned()]);
+    let mut seen = 0;
+    for command in all {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let help = help(&words);
+        for line in help.lines().skip_while(|line| *line != "Examples:").skip(1) {
+            assert!(line.chars().count() <= 80, "{words:?}: {line}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "the examples are looked at: {seen}");
+}
+
 #[test]
 fn the_reference_of_the_command_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");

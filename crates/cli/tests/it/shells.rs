@@ -66,12 +66,16 @@ fn every_command_has_a_manual_page_with_its_options_and_examples() {
     let (status, out, err) = run(&format!("man --to {}", folder.display()));
     assert_eq!((status, err.as_str()), (Status::Success, ""));
     let names: Vec<String> = commands().into_iter().filter(|name| name != "help").collect();
-    assert!(out.starts_with(&format!("{} pages were written into ", names.len() + 1)), "{out}");
+    // One for all, and one below a group of commands.
+    assert!(out.starts_with(&format!("{} pages were written into ", names.len() + 2)), "{out}");
     for name in &names {
         let page = std::fs::read_to_string(folder.join(format!("slicewright-{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH slicewright-{name} 1")), "{page}");
         assert!(page.contains(".SH SYNOPSIS\n\\fBslicewright"), "{page}");
     }
+    let (status, below, _) = run("man profiles export");
+    assert_eq!(status, Status::Success, "the page of the group names this one");
+    assert_eq!(below, std::fs::read_to_string(folder.join("slicewright-profiles-export.1")).unwrap());
     let (_, plan, _) = run("man plan");
     assert_eq!(plan, std::fs::read_to_string(folder.join("slicewright-plan.1")).unwrap());
     for part in ["fleet", "Exits with 0 if nothing changes", "kustomize build clusters/lab"] {

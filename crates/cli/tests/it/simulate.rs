@@ -63,13 +63,37 @@ fn what_is_wrong_in_a_manifest_has_its_line_in_the_story() {
 fn unknown_models_and_files_are_named() {
     let (status, _, err) = simulate("model", "node n1 2xA31\n", &[]);
     assert_eq!(status, 65);
-    assert!(err.contains("line 1, column 9: no GPU model is called `A31`"), "{err}");
+    assert!(err.contains("line 1, column 9: no GPU model with MIG is called `A31`"), "{err}");
     let (status, _, err) = simulate("file", "policy nowhere.yaml\n", &[]);
     assert_eq!(status, 65);
     assert!(err.contains("line 1, column 8: nowhere.yaml: cannot be read"), "{err}");
     let (status, _, err) = run(&["simulate", "nowhere.story"]);
     assert_eq!(status, 65);
-    assert!(err.starts_with("error: nowhere.story: cannot be read"), "{err}");
+    assert!(err.starts_with("error: cannot read nowhere.story: No such file"), "{err}");
+}
+
+#[test]
+fn a_story_in_which_nothing_happens_is_no_success() {
+    for (name, story) in [("empty", ""), ("comments", "# Later.\n\n  # Much later.\n")] {
+        let (status, out, err) = simulate(name, story, &[]);
+        assert_eq!((status, out.as_str()), (65, ""), "{name}");
+        assert!(err.starts_with("error: STORY: nothing happens in it; a story is a text file"), "{err}");
+    }
+}
+
+#[test]
+fn files_that_are_no_text_are_called_by_what_they_are() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (status, _, err) = run(&["simulate", &folder.display().to_string()]);
+    assert_eq!(
+        (status, err),
+        (65, format!("error: cannot read {}: it is a folder; name a file in it\n", folder.display()))
+    );
+    let wide = folder.join("utf-16.story");
+    std::fs::write(&wide, b"\xff\xfen\0o\0").expect("written");
+    let (status, _, err) = run(&["simulate", &wide.display().to_string()]);
+    assert_eq!(status, 65);
+    assert!(err.contains("it is not a text in UTF-8 (Windows PowerShell's `>` writes UTF-16"), "{err}");
 }
 
 #[test]

@@ -77,6 +77,18 @@ fn broken_json_is_refused_with_line_and_column() {
 }
 
 #[test]
+fn a_file_of_another_kind_is_refused_with_what_a_problem_is() {
+    let what = "a problem is a JSON file, as examples/problems/morning.json of the repository";
+    let (status, _, err) = run("empty", "\n");
+    assert_eq!((status, err), (Status::Data, format!("error: FILE: the file is empty; {what}\n")));
+    let (_, _, err) = run("yaml", "kind: Snapshot\n");
+    assert!(
+        err.starts_with("error: FILE: not a planning problem: ") && err.ends_with(&format!("; {what}\n")),
+        "{err}"
+    );
+}
+
+#[test]
 fn a_geometry_that_contradicts_a_known_model_is_refused() {
     refused(
         "starts",

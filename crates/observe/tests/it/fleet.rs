@@ -65,6 +65,19 @@ fn a_layout_that_allocatable_denies_is_not_believed() {
     );
 }
 
+/// Whoever asks would be told that a slice is free, and wait for ever.
+#[test]
+fn nothing_is_free_on_a_node_on_which_mig_manager_failed_and_which_offers_nothing() {
+    let with_state = |state: &str, offered: &[(&str, u32)]| {
+        let mut n1 = cut(node("n1"), "all-1g.10gb", offered);
+        n1["metadata"]["labels"]["nvidia.com/mig.config.state"] = state.into();
+        node_of(&see(&[n1]), "n1").schedulable
+    };
+    assert!(!with_state("failed", &[]));
+    assert!(with_state("failed", &[("mig-1g.10gb", 13)]), "what it offers can be had");
+    assert!(with_state("success", &[]), "its device plugin may only be restarting");
+}
+
 #[test]
 fn zeros_that_stay_in_allocatable_mean_nothing() {
     let mut n1 = cut(node("n1"), "all-3g.40gb", &[("mig-3g.40gb", 4)]);

@@ -15,6 +15,27 @@ fn told_of(selector: serde_json::Value) -> Vec<String> {
 }
 
 #[test]
+fn what_no_label_can_be_is_an_error_and_not_a_selector_that_matches_nothing() {
+    let told = told_of(json!({
+        "matchLabels": {"nvidia.com/gpu present": "true", "pool": "yes please!"},
+        "matchExpressions": [
+            {"key": "a/b/c", "operator": "Exists"},
+            {"key": "zone", "operator": "In", "values": ["", "b", "c d"]},
+        ],
+    }));
+    let begins = [
+        "error spec.nodeSelector.matchExpressions[0]: `a/b/c` cannot be the key of a label: write letters,",
+        "error spec.nodeSelector.matchExpressions[1]: `c d` cannot be the value of a label: write letters,",
+        "error spec.nodeSelector.matchLabels[nvidia.com/gpu present]: `nvidia.com/gpu present` cannot be the key of",
+        "error spec.nodeSelector.matchLabels[pool]: `yes please!` cannot be the value of a label: write letters,",
+    ];
+    assert_eq!(told.len(), begins.len(), "{told:#?}");
+    for (told, begins) in told.iter().zip(begins) {
+        assert!(told.starts_with(begins), "{told}");
+    }
+}
+
+#[test]
 fn each_selector_on_a_label_that_goes_away_is_warned_of_with_the_labels_that_stay() {
     let told = told_of(json!({
         "matchLabels": {"nvidia.com/mig.capable": "true", "pool": "research"},

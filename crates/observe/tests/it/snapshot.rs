@@ -40,6 +40,20 @@ fn an_empty_file_is_refused() {
 }
 
 #[test]
+fn another_file_in_the_place_of_a_fleet_is_called_by_what_it_is() {
+    let policy = "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {name: fleet}\n";
+    let what = "and not a recorded fleet, which `slicewright snapshot` writes";
+    refused(
+        policy,
+        &format!("fleet.yaml:1:1: this is of kind GpuPartitionPolicy, {what}; policies are given with -f"),
+    );
+    refused(
+        "apiVersion: v1\nkind: List\nitems: []\n",
+        &format!("fleet.yaml:1:1: this is of kind List, {what}"),
+    );
+}
+
+#[test]
 fn another_version_is_refused() {
     refused(
         &HEAD.replace("io/v1", "io/v7"),

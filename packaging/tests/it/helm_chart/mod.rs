@@ -3,6 +3,7 @@
 
 mod dashboards;
 mod monitoring;
+mod notes;
 mod pages;
 mod previous;
 mod promises;

@@ -49,6 +49,10 @@ fn bad_values_are_refused_with_the_key_and_what_is_allowed() {
     check(r#"rollout.mapSettle="two minutes""#, &["rollout", "mapSettle", "pattern"]);
     check(r#"rollout.parallelNodes=0"#, &["parallelNodes", "minimum", "1"]);
     check(r#"logging.format="logfmt""#, &["logging", "format", "'json', 'text'"]);
+    for registry in ["https://quay.io/me", "quay.io/me/slicewright:0.1.0", "quay.io:me", "quay.io/my space"] {
+        check(&format!(r#"image.registry="{registry}""#), &["image", "registry", "pattern"]);
+        check(&format!(r#"agent.image.registry="{registry}""#), &["agent", "image", "registry", "pattern"]);
+    }
     check(r#"image.digest="sha256:12""#, &["image", "digest", "pattern"]);
     check(r#"image.pullPolicy="Sometimes""#, &["pullPolicy", "'Always', 'IfNotPresent', 'Never'"]);
     check(r#"gpuOperator.namespace="""#, &["gpuOperator", "namespace"]);

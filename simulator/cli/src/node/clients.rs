@@ -22,8 +22,8 @@ Examples:
   slicewright-sim node client end 1
   slicewright-sim node client end --all
 
-A client of this kind stays until it is ended, or the node reboots. One that is there as long as
-a real process is: `slicewright-sim node run`.")]
+A client of this kind stays until it is ended, or the node reboots. One that is
+there as long as a real process is: `slicewright-sim node run`.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -61,9 +61,10 @@ Examples:
   slicewright-sim node run --on 0:13 --memory 4000 -- sleep 600
   slicewright-sim node run --on MIG-0a7e... -- python train.py
 
-The program replaces this one: it has this process's id, its signals and its exit status, which
-suits the entry point of a container. How it ends does not matter: what it had open is closed when
-its processes are gone, in whatever container they were. Readers notice within a tenth of a second.")]
+The program replaces this one: it has this process's id, its signals and its
+exit status, which suits the entry point of a container. How it ends does not
+matter: what it had open is closed when its processes are gone, in whatever
+container they were. Readers notice within a tenth of a second.")]
 pub(super) struct RunArgs {
     #[command(flatten)]
     opens: Opens,

@@ -22,7 +22,7 @@ use crate::in_cluster::StopSignal;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
-  slicewright-sim node driver --gpus a100-80gb=2 --host worker-1 --writers everybody")]
+  slicewright-sim node driver --gpus a100-80gb=2 --writers everybody")]
 #[group(skip)]
 pub(super) struct Args {
     #[command(flatten)]

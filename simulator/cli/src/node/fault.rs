@@ -173,10 +173,14 @@ fn after_help() -> String {
         NvmlError::ALL.iter().map(|error| format!("{} ({})", short(*error), error.code())).collect();
     format!(
         "Examples:
-  slicewright-sim node fault function nvmlDeviceCreateGpuInstance --fails-with INSUFFICIENT_RESOURCES
-  slicewright-sim node fault function nvmlDeviceSetMigMode --ignored --gpu 1 --times 3
-  slicewright-sim node fault function nvmlDeviceGetMigMode --slow 5s --until-cleared
-  slicewright-sim node fault function '*' --fails-with GPU_IS_LOST --gpu 0 --until-cleared --in 10m
+  slicewright-sim node fault function nvmlDeviceCreateGpuInstance \\
+    --fails-with INSUFFICIENT_RESOURCES
+  slicewright-sim node fault function nvmlDeviceSetMigMode \\
+    --ignored --gpu 1 --times 3
+  slicewright-sim node fault function nvmlDeviceGetMigMode \\
+    --slow 5s --until-cleared
+  slicewright-sim node fault function '*' \\
+    --fails-with GPU_IS_LOST --gpu 0 --until-cleared --in 10m
   slicewright-sim node fault lost --gpu 0 --in 30s
   slicewright-sim node fault xid --gpu 0 79
   slicewright-sim node fault ecc --gpu 0 --uncorrected 1

@@ -15,11 +15,11 @@ use store::Store;
 #[command(after_long_help = "\
 Examples:
   slicewright-sim node files --root /run/slicewright-root
-  slicewright-sim node files                  # where they are, and whether they are up to date
+  slicewright-sim node files           # where they are, and whether up to date
   slicewright-sim node files --remove
 
-For a program that does not know of another root, bind-mount from there in a mount namespace of its
-own, or mount them into its container.")]
+For a program that does not know of another root, bind-mount from there in a
+mount namespace of its own, or mount them into its container.")]
 pub(super) struct Args {
     /// The folder; it is made, or must have nothing in the way.
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]

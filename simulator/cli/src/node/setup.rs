@@ -100,8 +100,8 @@ Machines (--machine):
 
 Examples:
   slicewright-sim node setup --gpus a100-80gb=8
-  slicewright-sim node setup --gpus a100-80gb=4,display --host dgx-station --driver 535
-  slicewright-sim node setup --gpus 'NVIDIA A100-SXM4-80GB=2' --mig --dir /tmp/node",
+  slicewright-sim node setup --gpus a100-80gb=4,display --driver 535 --host dgx
+  slicewright-sim node setup --gpus 'NVIDIA A100-SXM4-80GB=2' --dir /tmp/node",
         models.join(", "),
         models::without_mig().join(", "),
         Topology::names().join(", "),

@@ -19,12 +19,12 @@ use super::place::{self, Place};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  slicewright-sim node work                   # opens $NVIDIA_VISIBLE_DEVICES at once
-  slicewright-sim node work --opens 5m        # as somebody does who reads mail first
-  slicewright-sim node work --opens never     # an idle notebook
+  slicewright-sim node work                # opens $NVIDIA_VISIBLE_DEVICES at once
+  slicewright-sim node work --opens 5m     # as somebody who reads mail first
+  slicewright-sim node work --opens never  # an idle notebook
 
-The container needs the node's state directory; the device plugin says by the variable which
-slices are its own.")]
+The container needs the node's state directory; the device plugin says by the
+variable which slices are its own.")]
 pub(super) struct Args {
     /// What it was given: UUIDs of slices or GPUs, separated by commas.
     #[arg(

@@ -31,11 +31,11 @@ use crate::exit::{Failure, Status, chain};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  slicewright gpus                       tables and pictures
-  slicewright gpus --profiles            what each GPU can be cut into, too
-  slicewright gpus -o json               everything, for programs
-  slicewright gpus --library /run/nvidia/driver/usr/lib64/libnvidia-ml.so.1
-                                         where the GPU Operator installs the driver")]
+  slicewright gpus             # tables and pictures
+  slicewright gpus --profiles  # what each GPU can be cut into, too
+  slicewright gpus -o json     # everything, for programs
+  # Where the GPU Operator installs the driver:
+  slicewright gpus --library /run/nvidia/driver/usr/lib64/libnvidia-ml.so.1")]
 pub struct Args {
     /// The library to load; without it libnvidia-ml.so.1, wherever the system has it
     #[arg(long, value_name = "PATH")]

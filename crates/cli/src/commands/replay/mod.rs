@@ -34,10 +34,13 @@ use crate::{Outcome, files};
 #[command(after_help = "\
 Examples:
   slicewright replay examples/traces/lab-week.csv --fleet 2x4xA100-80GB
-  slicewright replay week.csv --fleet 2x4xA100-80GB --actuator all      what an agent would be worth
-  slicewright replay week.csv --fleet 2x4xA100-80GB --against static:all-balanced
-  slicewright replay week.csv --fleet 2x4xA100-80GB --sizes 1..4        how many nodes are enough
-  slicewright replay recordings/ --against static:all-balanced          what a recorded week would have been
+  slicewright replay week.csv --fleet 2x4xA100-80GB --against static:all-1g.10gb
+  # What an agent would be worth:
+  slicewright replay week.csv --fleet 2x4xA100-80GB --actuator all
+  # How many nodes are enough:
+  slicewright replay week.csv --fleet 2x4xA100-80GB --sizes 1..4
+  # What a recorded week would have been:
+  slicewright replay recordings/ --against static:all-balanced
   slicewright replay week.csv --fleet 2x4xA100-80GB --from 1d -o svg > week.svg")]
 pub struct Args {
     /// The trace: a CSV file, a folder of recordings, or two or more recordings
