@@ -224,7 +224,7 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         let notes = site.install().await?;
         ensure!(notes.contains("It changes nothing until there is a policy"), "{notes}");
         // The policy that the notes tell people to begin with is one that the API server takes.
-        let first = notes.split("<<POLICY\n").nth(1).and_then(|rest| rest.split("     POLICY\n").next());
+        let first = notes.split("<<POLICY\n").nth(1).and_then(|rest| rest.split("\nPOLICY\n").next());
         for first in objects::documents(first.context("the notes have a first policy")?)? {
             objects::apply(&site.client, &first).await?;
         }
