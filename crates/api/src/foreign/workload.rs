@@ -225,8 +225,11 @@ impl Workload {
     /// instead (`resources.transformations` in its configuration), or none.
     #[must_use]
     pub fn counts(&self, resource: &str) -> Option<bool> {
-        if let Some(admission) = self.status.admission.as_ref().filter(|_| self.is("QuotaReserved")) {
-            return Some(admission.pod_set_assignments.iter().any(|set| set.flavors.contains_key(resource)));
+        let given = self.status.admission.as_ref().filter(|_| self.is("QuotaReserved"));
+        if let Some(given) =
+            given.map(|admission| &admission.pod_set_assignments).filter(|sets| !sets.is_empty())
+        {
+            return Some(given.iter().any(|set| set.flavors.contains_key(resource)));
         }
         let seen = &self.status.resource_requests;
         (!seen.is_empty()).then(|| seen.iter().any(|set| set.resources.contains_key(resource)))

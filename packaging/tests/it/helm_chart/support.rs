@@ -135,6 +135,8 @@ fn the_page_lists_what_the_tests_run_and_what_they_have_a_stand_in_for() {
 fn the_page_names_the_versions_of_other_apis_that_the_operator_reads() {
     let source = read("crates/controller/src/store/source.rs");
     let source: String = source.split_whitespace().collect::<Vec<_>>().join(" ");
+    let of_kueue = read("crates/api/src/foreign/kueue.rs");
+    let (_, of_kueue) = of_kueue.split_once("const VERSIONS").unwrap();
     let support = support();
     for (kind, name) in [
         ("ClusterQueue", "Kueue"),
@@ -143,7 +145,12 @@ fn the_page_names_the_versions_of_other_apis_that_the_operator_reads() {
         ("HardwareProfile", "OpenShift AI"),
     ] {
         let (_, after) = source.split_once(&format!("\"{kind}\", \"")).unwrap();
-        let versions = between(after, "&[", "]")[0];
+        let (these, _) = after.split_once(')').unwrap();
+        // Those of all kinds of Kueue are one list.
+        let versions = match these.contains("&VERSIONS") {
+            true => between(&of_kueue, "= [", "]")[0],
+            false => between(these, "&[", "]")[0],
+        };
         let part = support.parts.iter().find(|part| part.name == name).unwrap();
         let says = format!("{} {}", part.needs, part.why);
         for version in between(versions, "\"", "\"").into_iter().step_by(2) {
