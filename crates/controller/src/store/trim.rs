@@ -566,18 +566,16 @@ fn asks(spec: &PodSpec, is_one: impl Fn(&str) -> bool) -> bool {
 }
 
 /// A map of layouts, or of the device plugin's configurations: of the first the
-/// key `config.yaml` is read, of the second all keys are taken over.
+/// key `config.yaml` is read, of the second all, but of what is not text only the names.
 #[must_use]
 pub fn config_map(full: ConfigMap) -> ConfigMap {
     let ConfigMap { metadata: meta, data, binary_data, .. } = full;
     let mut meta = metadata(meta);
     meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
-    // A map of the device plugin may have a key of this name as well, and is read as a whole.
     let layouts = data.as_ref().and_then(|data| data.get(rollout::names::MAP_KEY));
     let is_of_layouts = layouts.is_some_and(|text| text.contains("mig-configs"));
     let is_read = |key: &str| !is_of_layouts || key == rollout::names::MAP_KEY;
     let data = data.map(|all| all.into_iter().filter(|(key, _)| is_read(key)).collect());
-    // Of what is not text, only the names of the keys are read.
     let binary = binary_data.filter(|_| !is_of_layouts).unwrap_or_default().into_keys();
     let binary: BTreeMap<String, ByteString> = binary.map(|key| (key, ByteString::default())).collect();
     let binary_data = (!binary.is_empty()).then_some(binary);
@@ -589,8 +587,7 @@ pub fn config_map(full: ConfigMap) -> ConfigMap {
 pub fn priority_class(full: PriorityClass) -> PriorityClass {
     let PriorityClass { metadata: meta, global_default, value, .. } = full;
     let mut meta = metadata(meta);
-    meta.annotations = None;
-    meta.labels = None;
+    (meta.annotations, meta.labels) = (None, None);
     PriorityClass { metadata: meta, global_default, value, ..PriorityClass::default() }
 }
 
@@ -598,7 +595,6 @@ pub fn priority_class(full: PriorityClass) -> PriorityClass {
 #[must_use]
 pub fn labels_only(full: ObjectMeta) -> ObjectMeta {
     let mut meta = metadata(full);
-    meta.annotations = None;
-    meta.owner_references = None;
+    (meta.annotations, meta.owner_references) = (None, None);
     meta
 }

@@ -81,11 +81,6 @@ impl Level {
         !matches!(self, Self::Broken | Self::TieBreak | Self::Served)
     }
 
-    /// Whether it counts those whose turn it is: what it comes to says nothing without who they are.
-    pub(super) fn counts_turns(self) -> bool {
-        matches!(self, Self::Unserved(_, Counted::Turns))
-    }
-
     /// What it is called in the certificate.
     pub(super) fn name(self) -> String {
         match self {

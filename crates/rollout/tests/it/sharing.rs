@@ -6,8 +6,6 @@ mod proof;
 mod restarts;
 mod slices;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::{SignedDuration, Timestamp};
 use planner::names::PodRef;
 use planner::policy::Drain;
@@ -18,6 +16,7 @@ use rollout::{
     Outlook, PluginConfig, Shared, SharingSeen, SharingWanted, StartBlocker, Strategy, advance_sharing,
 };
 use slicewright_rollout as rollout;
+use std::collections::{BTreeMap, BTreeSet};
 
 const GPUS: u64 = 8;
 

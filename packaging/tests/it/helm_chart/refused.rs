@@ -49,7 +49,7 @@ fn bad_values_are_refused_with_the_key_and_what_is_allowed() {
     check(r#"rollout.mapSettle="two minutes""#, &["rollout", "mapSettle", "pattern"]);
     check(r#"rollout.parallelNodes=0"#, &["parallelNodes", "minimum", "1"]);
     check(r#"logging.format="logfmt""#, &["logging", "format", "'json', 'text'"]);
-    for registry in ["https://quay.io/me", "quay.io/me/slicewright:0.1.0", "quay.io:me", "quay.io/my space"] {
+    for registry in ["https://quay.io/me", "quay.io/me/slicewright:1.2.3", "quay.io:me", "quay.io/my space"] {
         check(&format!(r#"image.registry="{registry}""#), &["image", "registry", "pattern"]);
         check(&format!(r#"agent.image.registry="{registry}""#), &["agent", "image", "registry", "pattern"]);
     }

@@ -148,7 +148,7 @@ fn the_page_names_the_versions_of_other_apis_that_the_operator_reads() {
         let (these, _) = after.split_once(')').unwrap();
         // Those of all kinds of Kueue are one list.
         let versions = match these.contains("&VERSIONS") {
-            true => between(&of_kueue, "= [", "]")[0],
+            true => between(of_kueue, "= [", "]")[0],
             false => between(these, "&[", "]")[0],
         };
         let part = support.parts.iter().find(|part| part.name == name).unwrap();

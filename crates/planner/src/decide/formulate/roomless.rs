@@ -14,6 +14,13 @@ use crate::solver::{Extra, Instance, RowIndex, Sense};
 /// Coefficients and costs of extras that are one.
 type Alike = (Vec<(RowIndex, i32)>, Vec<i64>);
 
+impl super::Level {
+    /// Whether it counts those whose turn it is: what it comes to says nothing without who they are.
+    pub(in super::super) fn counts_turns(self) -> bool {
+        matches!(self, Self::Unserved(_, super::Counted::Turns))
+    }
+}
+
 impl Program {
     /// The first levels, with all requests that ask for the same taken together and no bounds on what nodes have left.
     pub(in super::super) fn without_rooms(&self, world: &World<'_>, levels: usize) -> Instance {
