@@ -26,19 +26,16 @@ pub(crate) fn promises(
     let before: BTreeMap<&RequestId, &NodeName> =
         planned.view.requests.iter().filter_map(|r| Some((&r.id, r.promised.as_ref()?))).collect();
     let mut promises: BTreeMap<NodeName, Vec<RequestId>> = BTreeMap::new();
+    // Whoever cannot be heard has not given anything back.
+    for (node, id) in &planned.view.unheard {
+        promises.entry(node.clone()).or_default().push(id.clone());
+    }
     // Without a plan nothing is known of what is kept.
     if planned.report.gave_up.is_some() {
         for (id, node) in before {
             promises.entry(node.clone()).or_default().push(id.clone());
         }
-        for (node, id) in &planned.view.unheard {
-            promises.entry(node.clone()).or_default().push(id.clone());
-        }
         return promises;
-    }
-    // Whoever cannot be heard has not given anything back.
-    for (node, id) in &planned.view.unheard {
-        promises.entry(node.clone()).or_default().push(id.clone());
     }
     let may_start = may_start(input, planned, checks);
     let behind = behind(&planned.view.requests, &planned.report);
