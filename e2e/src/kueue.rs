@@ -113,7 +113,7 @@ impl Kueue {
             command
         };
         let kueue = Self { den, command: Box::new(command), running: Mutex::new(None) };
-        let crds = of_kueue(&components.join("crd/bases"), &reached)?;
+        let crds = of_kueue(&components.join("crd"), &reached)?;
         objects::install_crds(client, &crds).await?;
         kueue.begin().await?;
         let manifest = components.join("webhook/manifests.yaml");
@@ -166,13 +166,17 @@ impl Kueue {
     }
 }
 
-/// Its kinds. Those that it serves in two versions are converted by itself.
+/// Its kinds. It converts those itself for which its own installation says so; the others have the same fields in
+/// both versions, and a webhook that was asked about them would refuse.
 fn of_kueue(folder: &Path, reached: &ByUrl) -> anyhow::Result<Vec<Value>> {
+    let installation =
+        fs::read_to_string(folder.join("kustomization.yaml")).context("Kueue's kinds are missing")?;
+    let converted = converted_by_itself(&installation)?;
     let mut crds = Vec::new();
-    for entry in fs::read_dir(folder).context("Kueue's kinds are missing")? {
+    for entry in fs::read_dir(folder.join("bases")).context("Kueue's kinds are missing")? {
         for mut crd in objects::documents(&fs::read_to_string(entry?.path())?)? {
-            let versions = crd["spec"]["versions"].as_array().map_or(0, Vec::len);
-            if versions > 1 {
+            let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
+            if converted.iter().any(|kind| kind == plural) {
                 crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
                     "clientConfig": reached.client_config("/convert"), "conversionReviewVersions": ["v1"],
                 }});
@@ -181,6 +185,19 @@ fn of_kueue(folder: &Path, reached: &ByUrl) -> anyhow::Result<Vec<Value>> {
         }
     }
     Ok(crds)
+}
+
+/// The kinds, in the plural, that its kustomization patches for a conversion by webhook.
+fn converted_by_itself(kustomization: &str) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for document in objects::documents(kustomization)? {
+        let patches = document["patches"].as_array().into_iter().flatten();
+        let files = patches.filter_map(|patch| patch["path"].as_str());
+        let kinds = files.filter_map(|path| path.strip_prefix("patches/webhook_in_")?.strip_suffix(".yaml"));
+        found.extend(kinds.map(str::to_owned));
+    }
+    anyhow::ensure!(!found.is_empty(), "Kueue's kustomization patches no kind for a conversion by webhook");
+    Ok(found)
 }
 
 /// Whether a webhook of it is about kinds that it knows here; those about pods

@@ -257,6 +257,7 @@ const SURELY_UNREAD: usize = 5;
 async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
     let (group, kind, plural, versions) = foreign.names();
     let mut pause = Duration::from_millis(250);
+    let mut in_trouble = out.pauses.clone();
     let mut unread = 0;
     loop {
         let mut are_all_answered = true;
@@ -278,10 +279,18 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
                 );
             }
         }
+        if !are_all_answered {
+            let text = format!("the API server does not say which version of {plural}.{group} it serves");
+            out.send(Change::Trouble(text)).await;
+            unread = 0;
+            // It was there before, or may be: it is looked for as often as after a watch that broke.
+            tokio::time::sleep(in_trouble.next().unwrap_or(Pauses::FIRST)).await;
+            continue;
+        }
         let text =
             format!("no version of {plural}.{group} that can be read is served ({})", versions.join(", "));
         out.send(Change::Trouble(text)).await;
-        unread = if are_all_answered { unread + 1 } else { 0 };
+        unread += 1;
         if unread >= SURELY_UNREAD
             && let Some(served) = versions_of(client, group, out).await
         {
@@ -329,7 +338,7 @@ async fn follow_foreign(client: Client, foreign: Foreign, all: Selection, out: O
         };
         match ended {
             Followed::NobodyListens => return,
-            Followed::NotServed => {}
+            Followed::NotListed => {}
         }
     }
 }
@@ -353,18 +362,18 @@ where
 {
     let mut pauses = out.pauses.clone();
     // Of a kind that has one version only, it may be served again.
-    while let Followed::NotServed = follow_while_served(&api, &params, &out, &item, &mut pauses).await {}
+    while let Followed::NotListed = follow_while_served(&api, &params, &out, &item, &mut pauses).await {}
 }
 
 /// Why a kind is not followed any more.
 enum Followed {
     /// The operator is gone.
     NobodyListens,
-    /// The API server does not know the kind in this version.
-    NotServed,
+    /// The API server does not list the kind in this version: it does not know it, or has an error for an answer.
+    NotListed,
 }
 
-/// The same, until the API server does not know the kind in this version any
+/// The same, until the API server does not list the kind in this version any
 /// more. Returns after a pause.
 async fn follow_while_served<K>(
     api: &Api<K>,
@@ -381,17 +390,17 @@ where
             Ok(version) => watch(api, params, out, item, pauses, version).await,
             Err(ended) => ended,
         };
-        let (text, is_served) = match ended {
+        let (text, is_listed) = match ended {
             Ended::NobodyListens => return Followed::NobodyListens,
-            Ended::NotServed(text) => (text, false),
+            Ended::NotListed(text) => (text, false),
             Ended::Broke(text) => (text, true),
         };
         if !out.send(Change::Trouble(text)).await {
             return Followed::NobodyListens;
         }
         tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
-        if !is_served {
-            return Followed::NotServed;
+        if !is_listed {
+            return Followed::NotListed;
         }
     }
 }
@@ -400,8 +409,8 @@ where
 enum Ended {
     /// The operator is gone.
     NobodyListens,
-    /// The API server does not know the kind, or not in this version.
-    NotServed(String),
+    /// The API server does not know the kind, or not in this version, or cannot convert its objects to it.
+    NotListed(String),
     /// It did not get through.
     Broke(String),
 }
@@ -410,7 +419,7 @@ impl Ended {
     fn by(doing: &str, error: &kube::Error) -> Self {
         let text = format!("{doing}: {}", chain(error));
         match error {
-            kube::Error::Api(status) if status.code == 404 => Self::NotServed(text),
+            kube::Error::Api(status) if [404, 500].contains(&status.code) => Self::NotListed(text),
             _ => Self::Broke(text),
         }
     }

@@ -154,8 +154,9 @@ fn a_watch_that_broke_is_tried_soon_and_then_at_most_so_seldom() {
 }
 
 /// An API server that serves a kind of Kueue in `v1beta1` until its first watch, and in `v1beta2` from then on, as
-/// after an upgrade of Kueue that ends a version; and the lists that it was asked for.
-fn upgraded() -> (Client, Arc<Mutex<Vec<String>>>) {
+/// after an upgrade of Kueue that ends a version (404) or has no conversion to it (500); and the lists that it was
+/// asked for.
+fn upgraded(older: u16) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listed = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&listed);
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -163,14 +164,16 @@ fn upgraded() -> (Client, Arc<Mutex<Vec<String>>>) {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let mut noted = noted.lock().unwrap();
         let served = if noted.is_empty() { "v1beta1" } else { "v1beta2" };
-        let is_known = path.starts_with(&format!("/apis/kueue.x-k8s.io/{served}"));
         let is_list = path.ends_with("/admissionchecks") && !is_watch;
+        let is_asked_for = path.starts_with(&format!("/apis/kueue.x-k8s.io/{served}"));
+        let is_known = is_asked_for || (older == 500 && !is_list && path.contains("/v1beta1"));
+        let refused = if is_list { older } else { 404 };
         if is_list {
             noted.push(path.clone());
         }
         let (status, body) = match (is_known, is_list) {
             (false, _) => (
-                404,
+                refused,
                 r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"x"}"#,
             ),
             (true, true) => {
@@ -183,7 +186,8 @@ fn upgraded() -> (Client, Arc<Mutex<Vec<String>>>) {
                     "singularName":"","namespaced":false,"kind":"AdmissionCheck","verbs":["list"]}]}"#,
             ),
         };
-        let answer = http::Response::builder().status(status).body(Body::from(body.as_bytes().to_vec()));
+        let body = body.replace("404", &status.to_string());
+        let answer = http::Response::builder().status(status).body(Body::from(body.into_bytes()));
         async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
     });
     (Client::new(service, "default"), listed)
@@ -191,7 +195,19 @@ fn upgraded() -> (Client, Arc<Mutex<Vec<String>>>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_of_others_whose_version_ends_is_followed_in_the_next_one() {
-    let (client, listed) = upgraded();
+    is_followed_in_the_next_version(404).await;
+}
+
+/// Seen while Kueue was installed: its older version was served a moment before the newer one, and was then followed
+/// for good, though no object could be converted to it.
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_others_that_cannot_be_converted_to_the_version_that_was_served_first_is_followed_in_the_next_one()
+ {
+    is_followed_in_the_next_version(500).await;
+}
+
+async fn is_followed_in_the_next_version(older: u16) {
+    let (client, listed) = upgraded(older);
     let (changes, mut told) = mpsc::channel(BACKLOG);
     let kind = Foreign::AdmissionCheck;
     let out = Out {
@@ -203,16 +219,21 @@ async fn a_kind_of_others_whose_version_ends_is_followed_in_the_next_one() {
     };
     let following = tokio::spawn(follow_foreign(client, kind, all(), out));
     let mut lists = 0;
-    while lists < 2 {
+    for changes in 0.. {
+        if lists == 2 {
+            break;
+        }
         // A kind that is followed in a version that is gone never comes to the end of its second list.
-        let next = tokio::time::timeout(Duration::from_secs(600), told.recv()).await;
-        let (_, change) = next.expect("it is followed again").unwrap();
+        assert!(changes < 100, "it is followed again");
+        let (_, change) = told.recv().await.unwrap();
         lists += usize::from(matches!(change, Change::End));
     }
     following.abort();
     let paths = ["v1beta1", "v1beta2"];
     let paths = paths.map(|version| format!("/apis/kueue.x-k8s.io/{version}/admissionchecks"));
-    assert_eq!(listed.lock().unwrap()[..2], paths);
+    let mut listed = listed.lock().unwrap().clone();
+    listed.dedup();
+    assert_eq!(listed, paths);
 }
 
 /// An API server that serves a kind of Kueue in no version that is read, or answers nothing of the kind.
