@@ -73,7 +73,7 @@ pub(super) fn parse(mut words: Words) -> Result<Command, Refused> {
             }
             "-dci" | "--destroy-compute-instance" => actions.push(MigAction::DestroyComputeInstances),
             unknown => {
-                return Err(Refused::unknown_of("mig", unknown));
+                return Err(Refused::stray(unknown));
             }
         }
     }

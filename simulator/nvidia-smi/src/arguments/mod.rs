@@ -6,6 +6,7 @@ mod connections;
 mod known;
 mod mig;
 mod monitors;
+mod others;
 #[cfg(test)]
 mod tests;
 mod wishes;
@@ -15,9 +16,9 @@ use std::collections::VecDeque;
 use crate::render::csv::Format;
 use crate::render::log::Section;
 
-pub(crate) use connections::{NvlinkQuestion, Path, PeerAccess, Topology};
+pub(crate) use connections::{Numa, NvlinkQuestion, Path, PeerAccess, Topology};
 pub(crate) use mig::{MigAction, MigCommand};
-pub(crate) use monitors::{Metric, ProcessMetric, Rounds, Stamp};
+pub(crate) use monitors::{Form, Metric, ProcessMetric, Rounds, Stamp};
 use wishes::Wishes;
 
 /// What is to be done.
@@ -39,7 +40,10 @@ pub(crate) enum Command {
         repeated: Repeated,
     },
     /// The units of several GPUs with one power supply, which `-u` asks for instead of GPUs.
-    LogOfUnits,
+    LogOfUnits {
+        form: UnitForm,
+        file: Option<String>,
+    },
     /// The GPUs that the driver was told to leave alone.
     ListExcluded,
     /// The DTD of the document that `-x` prints.
@@ -72,6 +76,7 @@ pub(crate) enum Command {
         metrics: Vec<Metric>,
         rounds: Rounds,
         stamp: Stamp,
+        form: Form,
         file: Option<String>,
     },
     ProcessMonitor {
@@ -86,6 +91,12 @@ pub(crate) enum Command {
         targets: Targets,
         question: NvlinkQuestion,
     },
+    /// `compute-policy -l`
+    ComputePolicies(Targets),
+    /// `boost-slider -l`
+    BoostSliders(Targets),
+    /// Any question of `vgpu`.
+    Vgpu(Targets),
 }
 
 /// What `--query-…` asks about.
@@ -97,6 +108,13 @@ pub(crate) enum Query {
     RetiredPages,
     RemappedRows,
     SupportedClocks,
+}
+
+/// In which form `-q -u` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitForm {
+    Text,
+    Xml,
 }
 
 /// In which form `-q` prints, and what of it.
@@ -126,8 +144,10 @@ pub(crate) struct Targets(pub(crate) Option<Vec<String>>);
 pub(crate) enum Refused {
     /// By the real program too, with these words.
     Wrong(String),
-    /// No option of the real program's, with its words.
+    /// No option of the real program's, or one without its value, with its words.
     Unknown(String),
+    /// By a monitor, with these words and its help, and yet as if nothing had happened (driver 580.159.04).
+    ToldHow(String),
     /// The real program knows this word, and this one does not simulate it.
     NotSimulated(String),
 }
@@ -137,21 +157,66 @@ impl Refused {
         Self::Unknown(format!("ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h'.\n\n"))
     }
 
-    fn unknown_of(subcommand: &str, option: &str) -> Self {
-        Self::Wrong(format!(
-            "ERROR: Option {option} is not recognized. Please run 'nvidia-smi {subcommand} -h' for help.\n\n"
+    /// No option of a subcommand, or a word where it expects none.
+    fn stray(word: &str) -> Self {
+        Self::Wrong(format!("Option \"{word}\" is not recognized.\n"))
+    }
+
+    /// A monitor that cannot begin.
+    fn no_monitor(words: &str) -> Self {
+        Self::Unknown(format!("{words}Failed to process command line \n\n"))
+    }
+
+    fn told_how(words: &str) -> Self {
+        Self::ToldHow(format!("{words}\n"))
+    }
+
+    fn without_value(option: &str) -> Self {
+        Self::Unknown(format!(
+            "ERROR: Option {option} is missing its value. Please run 'nvidia-smi -h' for help.\n\n"
         ))
     }
 
-    /// A word where none is expected.
-    fn stray(word: &str) -> Self {
-        Self::Wrong(format!("Option \"{word}\" is not recognized.\n"))
+    /// The same, of an option of a monitor.
+    fn without_value_in_monitor(option: &str) -> Self {
+        Self::told_how(&format!("Option \"{option}\" is missing its value."))
+    }
+
+    /// The same, of an option of another subcommand.
+    fn without_value_there(option: &str) -> Self {
+        Self::Wrong(format!("Option \"{option}\" is missing its value.\n"))
+    }
+
+    /// A value that an option cannot have.
+    fn value(option: &str, value: &str) -> Self {
+        Self::Wrong(format!(
+            "ERROR: Option {value} is invalid for {option}. Please run 'nvidia-smi -h' for help.\n\n"
+        ))
+    }
+
+    /// A value that is looked at when everything else was understood.
+    fn late(words: &str) -> Self {
+        Self::Wrong(format!("{words}\nTerminating early due to previous errors.\n"))
     }
 
     fn combination() -> Self {
         Self::Wrong(
             "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n".to_owned(),
         )
+    }
+
+    /// An option that only says how `-q` answers.
+    fn goes_with_query(option: &str, what: &str) -> Self {
+        Self::Wrong(format!(
+            "Invalid combination of input arguments. Specify -q/--query and {option} to run {what} query.  Please run 'nvidia-smi -h' for help.\n\n"
+        ))
+    }
+
+    /// No time between two outputs.
+    fn never() -> Self {
+        let words =
+            "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n";
+        Self::Wrong(words.to_owned())
     }
 
     /// An option that belongs to other commands.
@@ -166,9 +231,24 @@ impl Refused {
         Self::Wrong("Failed to parse --display/-d flags\n".to_owned())
     }
 
-    fn sections_of_xml() -> Self {
-        let words = "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format flags.\n";
+    fn sections_of(option: &str) -> Self {
+        Self::Wrong(format!(
+            "Invalid combination of input arguments: --display/-d flags can not be combined with {option} flags.\n"
+        ))
+    }
+
+    fn no_unit(named: &[String]) -> Self {
+        Self::Wrong(format!("Specified unit index {} is not valid\n", named.join(",")))
+    }
+
+    fn one_at_a_time() -> Self {
+        let words = "ERROR: Only one command can be run at a time. Please run 'nvidia-smi -h' for help.\n\n";
         Self::Wrong(words.to_owned())
+    }
+
+    /// A value that an option of a subcommand cannot have.
+    fn value_there(option: &str, value: &str) -> Self {
+        Self::Wrong(format!("Option \"{value}\" is invalid for \"{option}\".\n"))
     }
 
     /// Not the name of a format.
@@ -196,12 +276,16 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Refused> {
     let subcommand = words.peek().filter(|word| !word.starts_with('-')).map(str::to_owned);
     if let Some(subcommand) = subcommand {
         words.next();
+        let words = words.of_subcommand();
         return match subcommand.as_str() {
             "mig" => mig::parse(words),
-            "dmon" => monitors::dmon(words),
-            "pmon" => monitors::pmon(words),
+            "dmon" => monitors::dmon(words.of_monitor()),
+            "pmon" => monitors::pmon(words.of_monitor()),
             "topo" => connections::topo(words),
             "nvlink" => connections::nvlink(words),
+            "compute-policy" => others::compute_policy(words),
+            "boost-slider" => others::boost_slider(words),
+            "vgpu" => others::vgpu(words),
             known if known::is_subcommand(known) => Err(Refused::not_simulated(known)),
             unknown => Err(Refused::unknown(unknown)),
         };
@@ -216,11 +300,26 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Refused> {
 /// The words of a command line. A value that stands behind `=` is the next one.
 struct Words {
     left: VecDeque<String>,
+    /// The option that was taken last, as it was written.
+    option: String,
+    /// What is said of it when its value is missing.
+    without_value: fn(&str) -> Refused,
 }
 
 impl Words {
     fn new(arguments: &[String]) -> Self {
-        Self { left: arguments.iter().cloned().collect() }
+        let left = arguments.iter().cloned().collect();
+        Self { left, option: String::new(), without_value: Refused::without_value }
+    }
+
+    /// The words behind a subcommand.
+    fn of_subcommand(self) -> Self {
+        Self { without_value: Refused::without_value_there, ..self }
+    }
+
+    /// The words behind `dmon` and `pmon`.
+    fn of_monitor(self) -> Self {
+        Self { without_value: Refused::without_value_in_monitor, ..self }
     }
 
     fn peek(&self) -> Option<&str> {
@@ -229,6 +328,7 @@ impl Words {
 
     fn next(&mut self) -> Option<String> {
         let word = self.left.pop_front()?;
+        self.option.clone_from(&word);
         match word.split_once('=') {
             Some((option, value)) if option.starts_with('-') => {
                 self.left.push_front(value.to_owned());
@@ -240,7 +340,7 @@ impl Words {
 
     /// The value of an option, which must be there.
     fn value(&mut self) -> Result<String, Refused> {
-        self.left.pop_front().ok_or_else(Refused::combination)
+        self.left.pop_front().ok_or_else(|| (self.without_value)(&self.option))
     }
 
     /// The value of an option that may go without.
@@ -248,11 +348,10 @@ impl Words {
         if self.peek()?.starts_with('-') { None } else { self.left.pop_front() }
     }
 
-    /// The number behind an option that may go without.
+    /// The number behind an option that may go without. What is no number is passed over, and the option has none
+    /// then (driver 580.159.04).
     fn optional_number(&mut self) -> Option<u64> {
-        let number = self.peek()?.parse().ok()?;
-        self.left.pop_front();
-        Some(number)
+        self.optional_value()?.parse().ok()
     }
 
     fn list(&mut self) -> Result<Vec<String>, Refused> {

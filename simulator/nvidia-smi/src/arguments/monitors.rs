@@ -60,10 +60,47 @@ impl Stamp {
             match letter {
                 'D' => stamp.date = true,
                 'T' => stamp.time = true,
-                _ => return Err(Refused::combination()),
+                _ => return Err(Refused::no_monitor("Error in parsing options\n")),
             }
         }
-        if stamp == Self::default() { Err(Refused::combination()) } else { Ok(stamp) }
+        if stamp == Self::default() {
+            Err(Refused::no_monitor("Error in parsing options\n"))
+        } else {
+            Ok(stamp)
+        }
+    }
+}
+
+/// How `dmon` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// With commas, instead of in columns.
+    pub(crate) csv: bool,
+    /// The line of names.
+    pub(crate) names: bool,
+    /// The line of units.
+    pub(crate) units: bool,
+}
+
+impl Form {
+    pub(crate) const TABLE: Self = Self { csv: false, names: true, units: true };
+
+    fn from_names(names: &[String]) -> Result<Self, Refused> {
+        let mut form = Self::TABLE;
+        for name in names {
+            match name.as_str() {
+                "csv" => form.csv = true,
+                "noheader" => form.names = false,
+                "nounit" => form.units = false,
+                unknown => {
+                    let words = format!(
+                        "{unknown} is not a recognized format option\nError parsing format options\n"
+                    );
+                    return Err(Refused::no_monitor(&words));
+                }
+            }
+        }
+        Ok(form)
     }
 }
 
@@ -71,12 +108,16 @@ impl Stamp {
 fn chosen<T: PartialEq>(letters: &str, of: fn(char) -> Option<T>) -> Result<Vec<T>, Refused> {
     let mut chosen = Vec::new();
     for letter in letters.chars() {
-        let metric = of(letter).ok_or_else(Refused::combination)?;
+        let metric = of(letter).ok_or_else(no_metric)?;
         if !chosen.contains(&metric) {
             chosen.push(metric);
         }
     }
-    if chosen.is_empty() { Err(Refused::combination()) } else { Ok(chosen) }
+    if chosen.is_empty() { Err(no_metric()) } else { Ok(chosen) }
+}
+
+fn no_metric() -> Refused {
+    Refused::no_monitor("Failed to find any metric to display\n")
 }
 
 /// How often a monitor looks.
@@ -88,24 +129,29 @@ pub(crate) struct Rounds {
     pub(crate) delay: u32,
 }
 
-/// Seconds that a monitor may wait between two looks.
-const LONGEST_DELAY: u32 = 600;
+/// Seconds that `dmon` may wait between two looks.
+const LONGEST_DELAY_OF_GPUS: u32 = 600;
+
+/// Seconds that `pmon` may wait between two looks.
+const LONGEST_DELAY_OF_PROCESSES: u32 = 10;
 
 pub(super) fn dmon(mut words: Words) -> Result<Command, Refused> {
     let mut asked = Asked::default();
     let mut metrics = vec![Metric::Power, Metric::Utilization, Metric::Clocks];
+    let mut form = Form::TABLE;
     while let Some(word) = words.next() {
         match word.as_str() {
             "-h" | "--help" => return Ok(Command::MonitorHelp),
             "-s" | "--select" => metrics = chosen(&words.value()?, Metric::from_letter)?,
-            "--format" | "--gpm-metrics" | "--gpm-options" => {
+            "--format" => form = Form::from_names(&words.list()?)?,
+            "--gpm-metrics" | "--gpm-options" => {
                 return Err(Refused::not_simulated(&format!("dmon {word}")));
             }
-            other => asked.take("dmon", other, &mut words)?,
+            other => asked.take(other, &mut words, LONGEST_DELAY_OF_GPUS)?,
         }
     }
     let Asked { targets, rounds, stamp, file } = asked;
-    Ok(Command::DeviceMonitor { targets, metrics, rounds, stamp, file })
+    Ok(Command::DeviceMonitor { targets, metrics, rounds, stamp, form, file })
 }
 
 pub(super) fn pmon(mut words: Words) -> Result<Command, Refused> {
@@ -115,7 +161,7 @@ pub(super) fn pmon(mut words: Words) -> Result<Command, Refused> {
         match word.as_str() {
             "-h" | "--help" => return Ok(Command::MonitorHelp),
             "-s" | "--select" => metrics = chosen(&words.value()?, ProcessMetric::from_letter)?,
-            other => asked.take("pmon", other, &mut words)?,
+            other => asked.take(other, &mut words, LONGEST_DELAY_OF_PROCESSES)?,
         }
     }
     let Asked { targets, rounds, stamp, file } = asked;
@@ -138,25 +184,30 @@ impl Default for Asked {
 }
 
 impl Asked {
-    fn take(&mut self, monitor: &str, word: &str, words: &mut Words) -> Result<(), Refused> {
+    fn take(&mut self, word: &str, words: &mut Words, longest_delay: u32) -> Result<(), Refused> {
         match word {
             "-i" | "--id" => self.targets = Targets(Some(words.list()?)),
             "-o" | "--options" => self.stamp = Stamp::from_letters(&words.value()?)?,
             "-f" | "--filename" => self.file = Some(words.value()?),
-            "-c" | "--count" => self.rounds.count = Some(at_least_one(&words.value()?)?),
-            "-d" | "--delay" => {
-                let delay = at_least_one(&words.value()?)?;
-                if delay > LONGEST_DELAY {
-                    return Err(Refused::combination());
-                }
-                self.rounds.delay = delay;
+            "-c" | "--count" => {
+                let invalid = || Refused::told_how("Invalid value for number of samples to be displayed");
+                self.rounds.count = Some(at_least_one(&words.value()?).ok_or_else(invalid)?);
             }
-            unknown => return Err(Refused::unknown_of(monitor, unknown)),
+            "-d" | "--delay" => {
+                let delay = at_least_one(&words.value()?).filter(|delay| *delay <= longest_delay);
+                let invalid = || {
+                    Refused::told_how(&format!(
+                        "Collection delay/interval should be between 1 second and {longest_delay} seconds"
+                    ))
+                };
+                self.rounds.delay = delay.ok_or_else(invalid)?;
+            }
+            unknown => return Err(Refused::told_how(&format!("Option \"{unknown}\" is not recognized."))),
         }
         Ok(())
     }
 }
 
-fn at_least_one(value: &str) -> Result<u32, Refused> {
-    value.parse().ok().filter(|count| *count > 0).ok_or_else(Refused::combination)
+fn at_least_one(value: &str) -> Option<u32> {
+    value.parse().ok().filter(|count| *count > 0)
 }

@@ -47,7 +47,10 @@ fn queries_have_fields_and_a_format() {
         asked(Format { header: true, units: true })
     );
     assert_eq!(parsed("--query-gpu=name --format=json"), Err(Refused::format()));
-    assert_eq!(parsed("-L --format=csv"), Err(Refused::combination()));
+    assert_eq!(parsed("-L --format=csv"), Err(Refused::not_valid_here("--format=csv")));
+    // Of two the last one counts.
+    let last = parsed("--query-gpu=name --query-gpu=uuid");
+    assert!(matches!(&last, Ok(Command::Query { fields, .. }) if fields == "uuid"), "{last:?}");
 }
 
 #[test]
@@ -60,14 +63,15 @@ fn the_log_by_sections() {
     assert_eq!(parsed("--dtd"), Ok(Command::Dtd { file: None }));
     assert_eq!(parsed("--dtd -f x"), Ok(Command::Dtd { file: Some("x".to_owned()) }));
     for line in ["-q --dtd", "--dtd -x", "--dtd -i 0", "--dtd -l 1", "--dtd -L"] {
-        assert_eq!(parsed(line), Err(Refused::combination()), "{line}");
+        assert!(matches!(parsed(line), Err(Refused::Wrong(_))), "{line}");
     }
     assert_eq!(parsed("-a"), log(LogForm::Text(Vec::new())));
     // As the real one's help says of -d.
-    assert_eq!(parsed("-q -x -d ECC"), Err(Refused::sections_of_xml()));
-    assert_eq!(parsed("-x"), Err(Refused::combination()));
+    assert_eq!(parsed("-q -x -d ECC"), Err(Refused::sections_of("-x/--xml-format")));
+    assert_eq!(parsed("-x"), Err(Refused::goes_with_query("-x/--xml-format", "an XML")));
     assert_eq!(parsed("-q -d NOTHING"), Err(Refused::sections()));
-    assert_eq!(parsed("-d MEMORY"), Err(Refused::combination()));
+    assert_eq!(parsed("-d MEMORY"), Err(Refused::goes_with_query("-d/--display", "a filtered")));
+    assert_eq!(parsed("-q -q"), log(LogForm::Text(Vec::new())));
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn the_profiles_of_compute_instances_may_be_left_out() {
 #[track_caller]
 fn words(refused: Refused) -> String {
     match refused {
-        Refused::Wrong(words) | Refused::Unknown(words) => words,
+        Refused::Wrong(words) | Refused::Unknown(words) | Refused::ToldHow(words) => words,
         Refused::NotSimulated(word) => panic!("{word} is taken for something that the real program has"),
     }
 }
@@ -109,11 +113,9 @@ fn what_is_not_known_is_named() {
     assert_eq!(refused, expected);
     // The document of the DGX Station has a space inside of its list: the shell makes two words of it.
     let stray = words(parsed("mig -cgi 19,19,19, 14,14 -C").unwrap_err());
-    assert!(stray.contains("Option 14,14 is not recognized"), "{stray}");
-    for line in ["dmon -z", "pmon -z", "topo -z", "nvlink -z"] {
-        let subcommand = line.split(' ').next().unwrap();
-        let refused = words(parsed(line).unwrap_err());
-        assert!(refused.contains(&format!("run 'nvidia-smi {subcommand} -h' for help")), "{refused}");
+    assert_eq!(stray, "Option \"14,14\" is not recognized.\n");
+    for line in ["dmon -z", "pmon -z", "topo -z", "nvlink -z", "vgpu -z", "compute-policy -z"] {
+        assert_eq!(words(parsed(line).unwrap_err()), "Option \"-z\" is not recognized.\n", "{line}");
     }
 }
 
@@ -122,12 +124,13 @@ fn what_only_the_real_program_has_is_no_typing_error() {
     for (line, word) in [
         ("-lgc 1500,1500", "-lgc"),
         ("--ecc-config=1 -i 0", "--ecc-config"),
-        ("-u", "-u"),
-        ("-q -u -x", "-u"),
-        ("vgpu -q", "vgpu"),
+        ("-c EXCLUSIVE_PROCESS", "-c"),
+        ("-q -u -l", "-u"),
+        ("vgpu -caa", "vgpu -caa"),
+        ("compute-policy --set-timeslice 1", "compute-policy --set-timeslice"),
         ("clocks", "clocks"),
         ("topo -mp", "topo -mp"),
-        ("nvlink -gt d", "nvlink -gt"),
+        ("nvlink -sLWidth 1", "nvlink -sLWidth"),
         ("dmon --gpm-metrics 1", "dmon --gpm-metrics"),
         ("-r bus", "-r bus"),
     ] {
@@ -143,7 +146,7 @@ fn output_is_repeated_and_goes_to_files_where_it_is_output() {
         assert_eq!(parsed(line), summary(repeated(Some(5000), None)), "{line}");
     }
     assert_eq!(parsed("-f out.txt"), summary(repeated(None, Some("out.txt"))));
-    for line in ["-l 0", "-lms", "-lms 0", "-l 86401", "-L -l", "-mig 1 -f x", "-l 99999999999999999999"] {
+    for line in ["-l 0", "-lms", "-lms 0", "-l 86401", "-L -l", "-mig 1 -f x"] {
         assert!(parsed(line).is_err(), "{line}");
     }
 }
@@ -154,7 +157,8 @@ fn monitors_choose_columns_and_rounds() {
     // In the order in which they are named.
     let metrics = vec![Metric::Memory, Metric::Power];
     let (file, stamp) = (None, Stamp { date: true, time: true });
-    let command = Command::DeviceMonitor { targets: targets(&["1"]), metrics, rounds, stamp, file };
+    let command =
+        Command::DeviceMonitor { targets: targets(&["1"]), metrics, rounds, stamp, form: Form::TABLE, file };
     assert_eq!(parsed("dmon -s mpm -c 5 -d 2 -i 1 -o TD"), Ok(command));
     let process = |metrics: &[ProcessMetric], stamp, file: Option<&str>| {
         Ok(Command::ProcessMonitor {
@@ -178,7 +182,6 @@ fn monitors_choose_columns_and_rounds() {
         "dmon -o ",
         "pmon -s p",
         "pmon -c -1",
-        "topo",
         "topo -c x",
         "topo -n 6 -i 0",
         "topo -n 4",
@@ -186,8 +189,6 @@ fn monitors_choose_columns_and_rounds() {
         "topo -p2p x",
         "topo -m -i 0",
         "topo -m -p2p r",
-        "nvlink",
-        "nvlink -s -c",
         "nvlink -r 0",
     ] {
         assert!(parsed(line).is_err(), "{line}");
@@ -207,7 +208,8 @@ fn connections_are_asked_about_in_five_ways() {
     }
     let question = NvlinkQuestion::Other("-R");
     assert_eq!(parsed("nvlink -R -i 1"), Ok(Command::Nvlink { targets: targets(&["1"]), question }));
-    assert_eq!(parsed("-q -u"), Ok(Command::LogOfUnits));
+    let units = Command::LogOfUnits { form: UnitForm::Text, file: None };
+    assert_eq!(parsed("-q -u"), Ok(units));
     assert_eq!(parsed("-B"), Ok(Command::ListExcluded));
 }
 
@@ -224,7 +226,12 @@ fn power_is_set_in_watts() {
 
 #[test]
 fn one_thing_at_a_time() {
-    assert_eq!(parsed("-L -q"), Err(Refused::combination()));
+    for (line, named) in
+        [("-L -q", "-q"), ("-f x -L", "-f"), ("--id=0 -L", "--id=0"), ("-q -B", "-q"), ("-h -i 0", "-i")]
+    {
+        assert_eq!(parsed(line), Err(Refused::not_valid_here(named)), "{line}");
+    }
+    assert_eq!(parsed("-L -L"), Err(Refused::one_at_a_time()));
     assert_eq!(parsed("mig"), Ok(Command::MigHelp));
     for line in ["mig -lgi -lci", "mig -lgi -C", "mig -dci -gi x"] {
         let refused = words(parsed(line).unwrap_err());

@@ -1,6 +1,7 @@
 //! Options as they were found, before they make a command.
 
-use super::{Command, LogForm, Query, Refused, Repeated, Targets, Words, known};
+use super::known::{self, Value};
+use super::{Command, LogForm, Query, Refused, Repeated, Targets, UnitForm, Words};
 use crate::render::csv::Format;
 use crate::render::log::Section;
 
@@ -20,6 +21,8 @@ pub(super) struct Wishes {
     xml: bool,
     dtd: bool,
     units: bool,
+    /// The first option, as it was written.
+    first: Option<String>,
 }
 
 enum Action {
@@ -35,6 +38,18 @@ enum Action {
 
 impl Wishes {
     pub(super) fn take(&mut self, word: &str, words: &mut Words) -> Result<(), Refused> {
+        let written = words.option.clone();
+        if let [Action::List | Action::Done(_)] = self.actions[..] {
+            return Err(if is_alone(word) {
+                Refused::one_at_a_time()
+            } else {
+                Refused::not_valid_here(&written)
+            });
+        }
+        if let (true, Some(other)) = (is_alone(word), &self.first) {
+            return Err(Refused::not_valid_here(other));
+        }
+        self.first.get_or_insert(written);
         if self.take_modifier(word, words)? {
             return Ok(());
         }
@@ -57,15 +72,30 @@ impl Wishes {
             "--query-retired-pages" => Action::Query(Query::RetiredPages, words.value()?),
             "--query-remapped-rows" => Action::Query(Query::RemappedRows, words.value()?),
             "--query-supported-clocks" => Action::Query(Query::SupportedClocks, words.value()?),
-            "-mig" | "--multi-instance-gpu" => Action::SetMig(switch(&words.value()?)?),
-            "-pm" | "--persistence-mode" => Action::SetPersistence(switch(&words.value()?)?),
-            "-pl" | "--power-limit" => Action::SetPowerLimit(milliwatts(&words.value()?)?),
+            "-mig" | "--multi-instance-gpu" => {
+                Action::SetMig(switch(&words.value()?).ok_or_else(Refused::combination)?)
+            }
+            "-pm" | "--persistence-mode" => {
+                let written = words.option.clone();
+                let value = words.value()?;
+                let invalid = || match is_number(&value) {
+                    true => Refused::late(&format!("Invalid persistence mode: {value}")),
+                    false => Refused::value(&written, &value),
+                };
+                Action::SetPersistence(switch(&value).ok_or_else(invalid)?)
+            }
+            "-pl" | "--power-limit" => {
+                let written = words.option.clone();
+                let value = words.value()?;
+                let invalid = || Refused::value(&written, &value);
+                Action::SetPowerLimit(milliwatts(&value).ok_or_else(invalid)?)
+            }
             "-r" | "--gpu-reset" => match words.optional_value() {
                 None => Action::Reset,
                 Some(kind) if kind == "bus" => return Err(Refused::not_simulated("-r bus")),
                 Some(_) => return Err(Refused::combination()),
             },
-            known if known::is_option(known) => return Err(Refused::not_simulated(known)),
+            known if known::is_option(known) => return Err(not_simulated(known, words)),
             unknown => return Err(Refused::unknown(unknown)),
         };
         self.actions.push(action);
@@ -76,16 +106,12 @@ impl Wishes {
     fn take_modifier(&mut self, word: &str, words: &mut Words) -> Result<bool, Refused> {
         match word {
             // `-g` is what `-i` was called once, and still works.
-            // All GPUs are listed, or none (driver 580.159.04).
-            "-i" | "--id" | "-g" if matches!(self.actions[..], [Action::List]) => {
-                return Err(Refused::not_valid_here(word));
-            }
             "-i" | "--id" | "-g" => self.targets = Targets(Some(words.list()?)),
             "-d" | "--display" => {
                 let named: Option<Vec<_>> = words.list()?.iter().map(|name| Section::named(name)).collect();
                 self.sections = Some(named.ok_or_else(Refused::sections)?);
             }
-            "--format" => self.format = Some(format(&words.list()?)?),
+            "--format" => self.format = format(words.optional_value().as_deref().unwrap_or_default())?,
             "-x" | "--xml-format" => self.xml = true,
             "--dtd" => self.dtd = true,
             "-u" | "--unit" => self.units = true,
@@ -103,17 +129,43 @@ impl Wishes {
     }
 
     pub(super) fn command(self) -> Result<Command, Refused> {
-        let Self { targets, mut actions, sections, format, repeated, xml, dtd, units } = self;
+        let Self { targets, mut actions, sections, format, repeated, xml, dtd, units, first: _ } = self;
         let action = actions.pop();
-        if !actions.is_empty() {
+        // Of several questions of one kind the last one counts.
+        let is_same = |earlier: &Action| match (&action, earlier) {
+            (Some(Action::Log), Action::Log) => true,
+            (Some(Action::Query(one, _)), Action::Query(other, _)) => one == other,
+            _ => false,
+        };
+        if !actions.iter().all(is_same) {
             return Err(Refused::combination());
         }
         let logs = matches!(action, Some(Action::Log));
+        if units && !logs {
+            return Err(Refused::goes_with_query("-u/--unit", "a unit"));
+        }
+        if xml && !logs {
+            return Err(Refused::goes_with_query("-x/--xml-format", "an XML"));
+        }
+        if sections.is_some() && !logs {
+            return Err(Refused::goes_with_query("-d/--display", "a filtered"));
+        }
+        if units && sections.is_some() {
+            return Err(Refused::sections_of("-u/--unit"));
+        }
+        if let (true, Some(named)) = (units, &targets.0) {
+            // There is none.
+            return Err(Refused::no_unit(named));
+        }
         if units {
-            // Of units only the log is known, of which there are none.
-            let alone = logs && !xml && !dtd && sections.is_none() && format.is_none();
-            let alone = alone && targets == Targets::default() && repeated == Repeated::default();
-            return if alone { Ok(Command::LogOfUnits) } else { Err(Refused::not_simulated("-u")) };
+            let form = if xml { UnitForm::Xml } else { UnitForm::Text };
+            // Only the log of units is known.
+            let is_known = !dtd && format.is_none() && repeated.every.is_none();
+            return if is_known {
+                Ok(Command::LogOfUnits { form, file: repeated.file })
+            } else {
+                Err(Refused::not_simulated("-u"))
+            };
         }
         if dtd && action.is_none() {
             let alone = Repeated { file: repeated.file.clone(), ..Repeated::default() };
@@ -126,14 +178,10 @@ impl Wishes {
         }
         let queries = matches!(action, Some(Action::Query(..)));
         if sections.is_some() && xml {
-            return Err(Refused::sections_of_xml());
+            return Err(Refused::sections_of("-x/--xml-format"));
         }
         let may_repeat = logs || queries || action.is_none();
-        if (format.is_some() && !queries)
-            || (sections.is_some() && !logs)
-            || (xml && !logs)
-            || (dtd && !xml)
-            || (repeated != Repeated::default() && !may_repeat)
+        if (format.is_some() && !queries) || (dtd && !xml) || (repeated != Repeated::default() && !may_repeat)
         {
             return Err(Refused::combination());
         }
@@ -162,42 +210,86 @@ impl Wishes {
     }
 }
 
-/// `csv`, which must be there, and what it goes without.
-fn format(items: &[String]) -> Result<Format, Refused> {
+/// `csv`, which must be there, and what it goes without; `None` where nothing is said.
+fn format(items: &str) -> Result<Option<Format>, Refused> {
+    if items.is_empty() {
+        return Ok(None);
+    }
     let mut format = Format { header: true, units: true };
     let mut csv = false;
-    for item in items {
-        match item.as_str() {
+    for item in items.split(',') {
+        match item.trim() {
             "csv" => csv = true,
             "noheader" => format.header = false,
             "nounits" => format.units = false,
             _ => return Err(Refused::format()),
         }
     }
-    if csv { Ok(format) } else { Err(Refused::combination()) }
+    if csv { Ok(Some(format)) } else { Err(Refused::combination()) }
 }
 
-fn switch(value: &str) -> Result<bool, Refused> {
+/// Options that want to be alone: nothing goes with them (driver 580.159.04).
+fn is_alone(word: &str) -> bool {
+    ["-L", "--list-gpus", "-B", "--list-excluded-gpus", "--version", "-h", "--help"].contains(&word)
+}
+
+/// What is said of an option that is not simulated: as by the real program where that would not do it either.
+fn not_simulated(option: &str, words: &mut Words) -> Refused {
+    let Some(takes) = known::value_of(option) else { return Refused::not_simulated(option) };
+    let written = words.option.clone();
+    let value = match words.value() {
+        Ok(value) => value,
+        Err(missing) => return missing,
+    };
+    match takes {
+        Value::NumberOr(_) if known::is_no_compute_mode(option, &value) => {
+            Refused::late(&format!("Invalid compute mode: {value}"))
+        }
+        Value::NumberOr(known)
+            if is_number(&value) || known.contains(&value.to_ascii_uppercase().as_str()) =>
+        {
+            Refused::not_simulated(option)
+        }
+        Value::NumberOr(_) => Refused::value(&written, &value),
+        Value::Clocks(form) if !value.split(',').all(is_clock) => Refused::late(&format!(
+            "Specified clocks \"{value}\" are not valid. Please format input as {form}"
+        )),
+        Value::Clocks(_) => Refused::not_simulated(option),
+    }
+}
+
+fn is_number(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A clock in MHz, or one of the words for such.
+fn is_clock(value: &str) -> bool {
+    is_number(value) || ["tdp", "unlimited"].contains(&value)
+}
+
+fn switch(value: &str) -> Option<bool> {
     match value.to_ascii_uppercase().as_str() {
-        "0" | "DISABLED" => Ok(false),
-        "1" | "ENABLED" => Ok(true),
-        _ => Err(Refused::combination()),
+        "0" | "DISABLED" => Some(false),
+        "1" | "ENABLED" => Some(true),
+        _ => None,
     }
 }
 
 /// Watts, with a fraction or without, as milliwatts.
-fn milliwatts(value: &str) -> Result<u32, Refused> {
+fn milliwatts(value: &str) -> Option<u32> {
     let (watts, rest) = value.split_once('.').unwrap_or((value, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if watts.is_empty() || !digits(watts) || !digits(rest) || rest.len() > 3 {
-        return Err(Refused::combination());
+        return None;
     }
-    let milli: u32 = format!("{rest:0<3}").parse().map_err(|_| Refused::combination())?;
-    let watts: u32 = watts.parse().map_err(|_| Refused::combination())?;
-    watts.checked_mul(1000).and_then(|whole| whole.checked_add(milli)).ok_or_else(Refused::combination)
+    let milli: u32 = format!("{rest:0<3}").parse().ok()?;
+    watts.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(milli)
 }
 
 /// Milliseconds between two outputs.
 fn interval(milliseconds: Option<u64>) -> Result<u64, Refused> {
-    milliseconds.filter(|ms| (1..=LONGEST_LOOP).contains(ms)).ok_or_else(Refused::combination)
+    if milliseconds == Some(0) {
+        return Err(Refused::never());
+    }
+    milliseconds.filter(|ms| *ms <= LONGEST_LOOP).ok_or_else(Refused::combination)
 }

@@ -1,8 +1,12 @@
 //! `topo` and `nvlink`: the connections between GPUs.
 
-use crate::arguments::Path;
+use crate::arguments::{Numa, Path};
 use crate::generation::{Driver, Form};
 use crate::snapshot::{Connection, Gpu, Neighbours, NvLink, Peer, PeerRow};
+
+/// What is said of links, the last line of the legend.
+const OF_LINKS: &str = "  NV#  = Connection traversing a bonded set of # NVLinks
+";
 
 /// What the words of the matrix mean.
 const LEGEND: &str = "
@@ -14,11 +18,24 @@ Legend:
   PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
   PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
   PIX  = Connection traversing at most a single PCIe bridge
-  NV#  = Connection traversing a bonded set of # NVLinks
 ";
 
 /// The matrix. Its heading is underlined whether or not a terminal shows it.
 pub(crate) fn matrix(rows: &[Neighbours], driver: Driver) -> String {
+    table(rows, driver) + LEGEND + OF_LINKS
+}
+
+/// The NUMA node nearest to a GPU, or its own.
+pub(crate) fn numa(of: Numa, row: &Neighbours) -> String {
+    let near = row.memory.as_deref().unwrap_or("N/A");
+    match of {
+        Numa::Cpu => format!("NUMA IDs of closest CPU: {near}\n"),
+        Numa::Memory => format!("NUMA IDs of closest memory: {near}\n"),
+        Numa::Own => format!("{}\n", row.own_node.map_or_else(|| "N/A".to_owned(), |node| node.to_string())),
+    }
+}
+
+fn table(rows: &[Neighbours], driver: Driver) -> String {
     let own_nodes = driver.has(Form::R530);
     let names: String = rows.iter().map(|row| format!("GPU{}\t", row.index)).collect();
     let last = if own_nodes { "\tGPU NUMA ID" } else { "" };
@@ -34,7 +51,7 @@ pub(crate) fn matrix(rows: &[Neighbours], driver: Driver) -> String {
         }
         text.push('\n');
     }
-    text + LEGEND
+    text
 }
 
 fn word(connection: Connection) -> String {
@@ -89,16 +106,19 @@ fn can(peer: Peer) -> &'static str {
 
 /// The GPUs near a CPU.
 pub(crate) fn near_cpu(cpu: u32, near: &[u32]) -> String {
+    if near.is_empty() {
+        return format!("No GPUs were found to have an affinity with CPU {cpu}.\n\n");
+    }
     format!("The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n", list(near))
 }
 
 /// The GPUs that are exactly so far from one.
 pub(crate) fn nearest(index: u32, path: Path, near: &[u32]) -> String {
-    let way = way(path);
     if near.is_empty() {
-        return format!("Device {index} is not connected to other devices by way of {way}.\n\n");
+        let way = far(path);
+        return format!("Device {index} is not connected to other devices by {way}.\n\n");
     }
-    format!("Device {index} is connected by way of {way} to device(s): {}\n\n", list(near))
+    format!("Device {index} is connected by way of {} to device(s): {}\n\n", way(path), list(near))
 }
 
 /// What lies between two GPUs.
@@ -110,9 +130,21 @@ fn list(gpus: &[u32]) -> String {
     gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The words for a way on which there is nobody, as the real program has them (driver 580.159.04).
+const fn far(path: Path) -> &'static str {
+    match path {
+        Path::Board => "way of an single on-board PCIe switch",
+        Path::Switch => "way of a single PCIe switch",
+        Path::Switches => "way of potentially multiple PCIe switches",
+        Path::HostBridge => "the same PCIe host bridge",
+        Path::Cpu => "way of an on-CPU interconnect between PCIe host bridges",
+        Path::System => "way of an SMP interconnect link between NUMA nodes",
+    }
+}
+
 const fn way(path: Path) -> &'static str {
     match path {
-        Path::Board => "a single PCIe switch on a dual GPU board",
+        Path::Board => "an single on-board PCIe switch",
         Path::Switch => "a single PCIe switch",
         Path::Switches => "multiple PCIe switches",
         Path::HostBridge => "a PCIe host bridge",

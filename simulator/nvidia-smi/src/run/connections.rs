@@ -6,7 +6,7 @@ use nvml::{Code, Error};
 
 use super::Session;
 use crate::act::{code_of, failed};
-use crate::arguments::{NvlinkQuestion, Path, PeerAccess, Targets, Topology};
+use crate::arguments::{Numa, NvlinkQuestion, Path, PeerAccess, Targets, Topology};
 use crate::ask::{self, Found, Selection, machine};
 use crate::exit::Exit;
 use crate::render::connections;
@@ -21,6 +21,9 @@ impl Session<'_> {
             Topology::NearCpu(cpu) => self.with(&Targets::default(), |session, _| session.near_cpu(cpu)),
             Topology::Nearest { path, gpu } => {
                 self.with(&Targets(Some(vec![gpu])), |session, all| session.nearest(&all, path))
+            }
+            Topology::Numa { of, gpu } => {
+                self.with(&Targets(Some(vec![gpu])), |session, all| session.numa(&all.found, of))
             }
             Topology::Between(pair) => {
                 self.with(&Targets(Some(pair.into())), |session, all| session.between(&all.found))
@@ -55,6 +58,13 @@ impl Session<'_> {
                 Ok(near) => write!(self.out, "{}", connections::nearest(found.index, path, &near))?,
                 Err(error) => return self.no_topology(&error),
             }
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn numa(&mut self, found: &[Found<'_>], of: Numa) -> io::Result<Exit> {
+        for row in machine::neighbours(self.library, found) {
+            write!(self.out, "{}", connections::numa(of, &row))?;
         }
         Ok(Exit::SUCCESS)
     }
@@ -96,6 +106,9 @@ impl Session<'_> {
                     }
                     Err(_) => None,
                 };
+                if question == NvlinkQuestion::Nothing {
+                    continue;
+                }
                 if let (NvlinkQuestion::Other(option), Some(_), false) = (question, &links, gpu.mig_is_on()) {
                     writeln!(session.err, "nvlink {option} is known to nvidia-smi, not simulated")?;
                     return Ok(Exit::NOT_SIMULATED);

@@ -2,6 +2,7 @@
 
 mod connections;
 mod monitors;
+mod others;
 mod queries;
 
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use nvml::{Code, Error, Library};
 
 use crate::act::{self, Out, code_of};
-use crate::arguments::{Command, LogForm, Refused, Repeated, Targets, parse};
+use crate::arguments::{Command, LogForm, Refused, Repeated, Targets, UnitForm, parse};
 use crate::ask::{self, Found, Selection};
 use crate::clock::Clock;
 use crate::exit::Exit;
@@ -42,6 +43,10 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
             write!(out, "{words}")?;
             return Ok(Exit::OTHER);
         }
+        Err(Refused::ToldHow(words)) => {
+            write!(out, "{words}{}", help::MONITORS)?;
+            return Ok(Exit::SUCCESS);
+        }
         Err(Refused::NotSimulated(word)) => {
             writeln!(err, "{word} is known to nvidia-smi, not simulated")?;
             return Ok(Exit::NOT_SIMULATED);
@@ -67,10 +72,7 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
         return match file.as_deref().map(|name| (name, std::fs::write(name, &text))) {
             None => write!(out, "{text}").map(|()| Exit::SUCCESS),
             Some((_, Ok(()))) => Ok(Exit::SUCCESS),
-            Some((name, Err(error))) => {
-                writeln!(err, "cannot write {name}: {error}")?;
-                Ok(Exit::OTHER)
-            }
+            Some((name, Err(_))) => no_file(out, name),
         };
     }
     let library = match Library::load(None) {
@@ -81,12 +83,19 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
         None => Session { library: &library, clock, out, err }.run(command),
         Some(name) => match File::create(name) {
             Ok(mut file) => Session { library: &library, clock, out: &mut file, err }.run(command),
-            Err(error) => {
-                writeln!(err, "cannot write {name}: {error}")?;
+            Err(_) if matches!(command, Command::DeviceMonitor { .. } | Command::ProcessMonitor { .. }) => {
+                writeln!(out, "Failed to process command line \n")?;
                 Ok(Exit::OTHER)
             }
+            Err(_) => no_file(out, name),
         },
     }
+}
+
+/// What is said where the file that `-f` names cannot be made (driver 580.159.04).
+fn no_file(out: Out<'_>, name: &str) -> io::Result<Exit> {
+    writeln!(out, "Failed to create the log file {name}\n")?;
+    Ok(Exit::OTHER)
 }
 
 /// The file that `-f` names.
@@ -95,7 +104,9 @@ fn file_of(command: &Command) -> Option<&str> {
         Command::Summary { repeated, .. }
         | Command::Log { repeated, .. }
         | Command::Query { repeated, .. } => repeated.file.as_deref(),
-        Command::DeviceMonitor { file, .. } | Command::ProcessMonitor { file, .. } => file.as_deref(),
+        Command::DeviceMonitor { file, .. }
+        | Command::ProcessMonitor { file, .. }
+        | Command::LogOfUnits { file, .. } => file.as_deref(),
         _ => None,
     }
 }
@@ -181,15 +192,18 @@ impl Session<'_> {
                 let targets = command.targets.clone();
                 self.with(&targets, |session, all| mig::run(session.out, session.library, all, &command))
             }
-            Command::DeviceMonitor { targets, metrics, rounds, stamp, file: _ } => {
-                self.device_monitor(&targets, &metrics, rounds, stamp)
+            Command::DeviceMonitor { targets, metrics, rounds, stamp, form, file: _ } => {
+                self.device_monitor(&targets, &metrics, rounds, stamp, form)
             }
             Command::ProcessMonitor { targets, metrics, rounds, stamp, file: _ } => {
                 self.process_monitor(&targets, &metrics, rounds, stamp)
             }
             Command::Topology(question) => self.topology(question),
             Command::Nvlink { targets, question } => self.nvlinks(&targets, question),
-            Command::LogOfUnits => self.log_of_units(),
+            Command::ComputePolicies(targets) => self.compute_policies(&targets),
+            Command::BoostSliders(targets) => self.boost_sliders(&targets),
+            Command::Vgpu(targets) => self.vgpus(&targets),
+            Command::LogOfUnits { form, file: _ } => self.log_of_units(form),
             Command::ListExcluded => self.excluded(),
         }
     }
@@ -271,8 +285,12 @@ impl Session<'_> {
         Ok(Exit::SUCCESS)
     }
 
-    fn log_of_units(self) -> io::Result<Exit> {
-        let text = log::units(&self.date(), &ask::system(self.library));
+    fn log_of_units(self, form: UnitForm) -> io::Result<Exit> {
+        let system = ask::system(self.library);
+        let text = match form {
+            UnitForm::Text => log::units(&self.date(), &system),
+            UnitForm::Xml => log::document_of_units(&self.date(), &system),
+        };
         write!(self.out, "{text}")?;
         Ok(Exit::SUCCESS)
     }

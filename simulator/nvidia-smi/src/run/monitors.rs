@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::Session;
-use crate::arguments::{Metric, ProcessMetric, Rounds, Stamp, Targets};
+use crate::arguments::{Form, Metric, ProcessMetric, Rounds, Stamp, Targets};
 use crate::ask::machine;
 use crate::exit::Exit;
 use crate::render::monitors;
@@ -16,17 +16,17 @@ impl Session<'_> {
         metrics: &[Metric],
         rounds: Rounds,
         stamp: Stamp,
+        form: Form,
     ) -> io::Result<Exit> {
-        let driver = self.driver();
+        let shape = monitors::Shape { stamp, form, driver: self.driver() };
         self.watch(rounds, |session, first| {
             let now = session.clock.now();
             session.with(targets, |session, all| {
                 if first {
-                    write!(session.out, "{}", monitors::device_heading(stamp, metrics, driver))?;
+                    write!(session.out, "{}", monitors::device_heading(shape, metrics))?;
                 }
                 for gpu in session.everything(&all.found)? {
-                    let place = monitors::place(stamp, &now, gpu.index);
-                    write!(session.out, "{}", monitors::device_line(&place, &gpu, metrics, driver))?;
+                    write!(session.out, "{}", monitors::device_line(shape, &now, &gpu, metrics))?;
                 }
                 Ok(Exit::SUCCESS)
             })
@@ -50,7 +50,7 @@ impl Session<'_> {
                 for gpu in session.everything(&all.found)? {
                     let found = all.found.iter().find(|found| found.index == gpu.index);
                     let loads = found.map(machine::loads).unwrap_or_default();
-                    let place = monitors::place(stamp, &now, gpu.index);
+                    let place = monitors::place(stamp, driver, &now, gpu.index);
                     let lines = monitors::process_lines(&place, &gpu, &loads, metrics, driver);
                     write!(session.out, "{lines}")?;
                 }

@@ -1,5 +1,6 @@
 //! `--query-…`: fields that are looked up by name, and rows of them.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use super::Session;
@@ -22,7 +23,9 @@ impl Session<'_> {
         format: Format,
         repeated: &Repeated,
     ) -> io::Result<Exit> {
-        let rows = Rows { targets, format, repeated };
+        // Pairs of clocks that look the same are printed once (driver 580.159.04).
+        let distinct = query == Query::SupportedClocks;
+        let rows = Rows { targets, format, repeated, distinct };
         match query {
             Query::Gpu => self.rows(csv::GPU_FIELDS, names, &rows, |session, all, gpu| {
                 let system = ask::system(session.library);
@@ -84,15 +87,19 @@ impl Session<'_> {
     ) -> io::Result<Exit> {
         let Some(fields) = self.chosen(all_fields, names)? else { return Ok(Exit::INVALID_ARGUMENT) };
         let driver: Driver = self.driver();
-        let Rows { targets, format, repeated } = *rows;
+        let Rows { targets, format, repeated, distinct } = *rows;
         self.repeat(repeated, |session, first| {
             session.with(targets, |session, all| {
                 if first && format.header {
                     write!(session.out, "{}", csv::header(&fields))?;
                 }
                 for gpu in session.everything(&all.found)? {
+                    let mut said = BTreeSet::new();
                     for subject in of(session, &all, gpu) {
-                        write!(session.out, "{}", csv::row(&fields, &subject, driver, format))?;
+                        let row = csv::row(&fields, &subject, driver, format);
+                        if !distinct || said.insert(row.clone()) {
+                            write!(session.out, "{row}")?;
+                        }
                     }
                 }
                 Ok(Exit::SUCCESS)
@@ -120,6 +127,8 @@ struct Rows<'r> {
     targets: &'r Targets,
     format: Format,
     repeated: &'r Repeated,
+    /// Whether equal rows of a GPU are one.
+    distinct: bool,
 }
 
 /// The pages of a GPU by cause. A card that retires no pages has a row for each

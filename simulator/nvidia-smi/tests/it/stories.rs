@@ -46,6 +46,11 @@ fn parts_of_gpu_instances() {
 }
 
 #[test]
+fn what_an_h200_said_word_by_word() {
+    story("said-by-an-h200");
+}
+
+#[test]
 fn refusals() {
     story("refusals");
 }

@@ -61,7 +61,7 @@ fn a_path_has_its_name_and_its_gpus() {
     );
     let near = "Device 1 is connected by way of multiple PCIe switches to device(s): 2, 3\n\n";
     assert_eq!(says("-n 2 -i 1"), near);
-    let none = "Device 1 is not connected to other devices by way of a PCIe host bridge.\n\n";
+    let none = "Device 1 is not connected to other devices by the same PCIe host bridge.\n\n";
     assert_eq!(says("-n 3 -i 1"), none);
     // As a public capture of a DGX A100 has it: two GPUs to a NUMA node.
     let dgx = eight("dgx-a100", "A100-80GB");

@@ -46,8 +46,7 @@ const OF_THE_MOMENT: &[&str] = &[
 ];
 
 /// What NVML 13.0 has no function for.
-const NOT_IN_NVML: &[&str] =
-    &["GPU Part Number", "Sparse Operation Mode", "ECC Errors/Unrepairable Memory", "EDPp Multiplier"];
+const NOT_IN_NVML: &[&str] = &["GPU Part Number", "Sparse Operation Mode", "EDPp Multiplier"];
 
 /// The H100 of driver 590, cut and at work as it was.
 fn h100() -> Node {

@@ -98,10 +98,15 @@ fn errors(gpu: &Gpu, driver: Driver) -> Vec<Node> {
         blocks.push(entry("TPC Repair Pending", "tpc_repair_pending", tpc));
     }
     if driver.has(Form::WideLog) {
-        // NVML 13.0 does not tell it.
-        blocks.push(entry("Unrepairable Memory", "unrepairable_memory", NOT_GIVEN));
+        blocks.push(entry("Unrepairable Memory", "unrepairable_memory", unrepairable(gpu)));
     }
     blocks
+}
+
+/// Seen is `No` on an H100 and an H200 and nothing on an L40S, and NVML 13.0 has no function for it. These differ in
+/// their memory: of HBM a card tells the temperature.
+fn unrepairable(gpu: &Gpu) -> &'static str {
+    yes_no(gpu.memory_temperature.map(|_| false))
 }
 
 fn retired_in_text(gpu: &Gpu) -> Node {

@@ -51,6 +51,25 @@ pub(crate) fn units(time: &str, system: &System) -> String {
     text + "\n"
 }
 
+/// The log of units as a document. No simulated machine has one.
+pub(crate) fn document_of_units(time: &str, system: &System) -> String {
+    let System { driver, nvml: _, cuda } = system;
+    let cuda = cuda.as_deref().unwrap_or("Not Found");
+    format!(
+        "<?xml version=\"1.0\" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_unit_v13.dtd\">
+<nvidia_smi_log>
+\t<timestamp>{time}</timestamp>
+\t<driver_version>{driver}</driver_version>
+\t<cuda_version>{cuda}</cuda_version>
+\t<hic_info>
+\t</hic_info>
+\t<attached_units>0</attached_units>
+</nvidia_smi_log>
+"
+    )
+}
+
 /// The column of the values at the left.
 fn column(driver: Driver) -> usize {
     if driver.has(Form::WideLog) { WIDE } else { NARROW }

@@ -6,7 +6,7 @@ mod tests;
 
 use jiff::Zoned;
 
-use crate::arguments::{Metric, Stamp};
+use crate::arguments::{Form as Layout, Metric, Stamp};
 use crate::generation::{Driver, Form};
 use crate::snapshot::{Gpu, Location};
 
@@ -108,55 +108,94 @@ fn columns(metrics: &[Metric], driver: Driver) -> impl Iterator<Item = &'static 
         .flatten()
 }
 
+/// How `dmon` prints.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) stamp: Stamp,
+    pub(crate) form: Layout,
+    pub(crate) driver: Driver,
+}
+
 /// How wide a column is.
 fn width(driver: Driver) -> usize {
     if driver.has(Form::R530) { 7 } else { 6 }
 }
 
+/// How wide date and time are: seen is one with 535, and the other with 580.159.04.
+fn width_of_moment(driver: Driver) -> usize {
+    if driver.has(Form::R580) { 12 } else { 11 }
+}
+
 /// What the two lines above a monitor's begin with.
-fn corner(stamp: Stamp) -> (String, String) {
+fn corner(stamp: Stamp, driver: Driver) -> (String, String) {
+    let width = width_of_moment(driver);
     if stamp == Stamp::default() {
         return ("# gpu".to_owned(), "# Idx".to_owned());
     }
     let (mut names, mut units) = ("#".to_owned(), "#".to_owned());
     for (asked, name, unit) in [(stamp.date, "Date", "YYYYMMDD"), (stamp.time, "Time", "HH:MM:SS")] {
         if asked {
-            names.push_str(&format!("{name:<11}"));
-            units.push_str(&format!("{unit:<11}"));
+            names.push_str(&format!("{name:<width$}"));
+            units.push_str(&format!("{unit:<width$}"));
         }
     }
     (names + " gpu", units + " Idx")
 }
 
 /// What a GPU's line begins with: when, where that is asked for, and which GPU.
-pub(crate) fn place(stamp: Stamp, now: &Zoned, gpu: u32) -> String {
+pub(crate) fn place(stamp: Stamp, driver: Driver, now: &Zoned, gpu: u32) -> String {
+    let width = width_of_moment(driver);
     let moment: String = [(stamp.date, "%Y%m%d"), (stamp.time, "%H:%M:%S")]
         .iter()
         .filter(|(asked, _)| *asked)
-        .map(|(_, format)| format!("{:<11}", now.strftime(format).to_string()))
+        .map(|(_, format)| format!("{:<width$}", now.strftime(format).to_string()))
         .collect();
     format!(" {moment}{gpu:>4}")
 }
 
-/// The two lines above `dmon`'s.
-pub(crate) fn device_heading(stamp: Stamp, metrics: &[Metric], driver: Driver) -> String {
+/// What stands before the columns: names, units, or the values of a GPU at a moment.
+type Leading<'a> = Vec<(bool, &'a str)>;
+
+/// The lines above `dmon`'s: two, unless somebody wants fewer.
+pub(crate) fn device_heading(shape: Shape, metrics: &[Metric]) -> String {
+    let Shape { stamp, form, driver } = shape;
     let width = width(driver);
-    let line = |first: &str, of: fn(&Column) -> &'static str| {
-        let cells: String =
-            columns(metrics, driver).map(|column| format!("{:>width$}", of(column))).collect();
+    let line = |first: &str, leading: Leading<'_>, of: fn(&Column) -> &'static str| {
+        let cells = columns(metrics, driver).map(of);
+        if form.csv {
+            let leading = leading.into_iter().filter(|(asked, _)| *asked).map(|(_, word)| word);
+            return format!("#{}\n", leading.chain(cells).collect::<Vec<_>>().join(", "));
+        }
+        let cells: String = cells.map(|cell| format!("{cell:>width$}")).collect();
         format!("{first}{cells} \n")
     };
-    let (names, units) = corner(stamp);
-    line(&names, |column| column.name) + &line(&units, |column| column.unit)
+    let (names, units) = corner(stamp, driver);
+    let mut text = String::new();
+    if form.names {
+        let leading = vec![(stamp.date, "Date"), (stamp.time, "Time"), (true, "gpu")];
+        text += &line(&names, leading, |column| column.name);
+    }
+    if form.units {
+        let leading = vec![(stamp.date, "YYYYMMDD"), (stamp.time, "HH:MM:SS"), (true, "Idx")];
+        text += &line(&units, leading, |column| column.unit);
+    }
+    text
 }
 
 /// One GPU's line.
-pub(crate) fn device_line(place: &str, gpu: &Gpu, metrics: &[Metric], driver: Driver) -> String {
+pub(crate) fn device_line(shape: Shape, now: &Zoned, gpu: &Gpu, metrics: &[Metric]) -> String {
+    let Shape { stamp, form, driver } = shape;
+    let value =
+        |column: &Column| (column.value)(gpu).map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let cells = columns(metrics, driver).map(value);
+    if form.csv {
+        let moment = [(stamp.date, "%Y%m%d"), (stamp.time, "%H:%M:%S")];
+        let moment = moment.iter().filter(|(asked, _)| *asked);
+        let moment = moment.map(|(_, format)| now.strftime(format).to_string());
+        let cells: Vec<_> = moment.chain([gpu.index.to_string()]).chain(cells).collect();
+        return format!(" {}\n", cells.join(", "));
+    }
     let width = width(driver);
-    let cell = |column: &Column| match (column.value)(gpu) {
-        Some(value) => format!("{value:>width$}"),
-        None => format!("{:>width$}", "-"),
-    };
-    let cells: String = columns(metrics, driver).map(cell).collect();
-    format!("{place}{cells} \n")
+    let cells: String = cells.map(|cell| format!("{cell:>width$}")).collect();
+    format!("{}{cells} \n", place(stamp, driver, now, gpu.index))
 }

@@ -63,7 +63,7 @@ pub(crate) fn process_heading(stamp: Stamp, metrics: &[ProcessMetric], driver: D
         _ => (11, 6, 6),
     };
     let (gap, end) = if driver.has(Form::R530) { ("    ", " \n") } else { ("   ", "\n") };
-    let (names, units) = corner(stamp);
+    let (names, units) = corner(stamp, driver);
     let line = |corner: &str, [id, types, name]: [&str; 3], of: fn(&ProcessColumn) -> &'static str| {
         let cells: String = process_columns(metrics, driver)
             .enumerate()

@@ -12,6 +12,15 @@ const PLAIN: Stamp = Stamp { date: false, time: false };
 const LOAD: &[ProcessMetric] = &[ProcessMetric::Utilization];
 const FIRST: &str = "    0";
 
+/// A table of a driver, for whoever asked for no date.
+fn table(driver: Driver) -> Shape {
+    Shape { stamp: PLAIN, form: Layout::TABLE, driver }
+}
+
+fn some_day() -> Zoned {
+    "2024-01-04T13:54:35[UTC]".parse().unwrap()
+}
+
 /// An L40S that draws so much, is so warm, and whose clocks are so high.
 fn l40s(watts: u32, temperature: u32, memory: u32) -> Gpu {
     Gpu {
@@ -32,9 +41,9 @@ fn an_l40s_that_comes_to_rest() {
     let driver = Driver::from_version("595.80");
     let looks = [(66, 57, 9001), (65, 57, 9001), (65, 56, 9001), (51, 55, 405), (37, 54, 405)];
     let lines = looks.map(|(watts, temperature, memory)| {
-        device_line(FIRST, &l40s(watts, temperature, memory), PUC, driver)
+        device_line(table(driver), &some_day(), &l40s(watts, temperature, memory), PUC)
     });
-    let text = device_heading(PLAIN, PUC, driver) + &lines.concat();
+    let text = device_heading(table(driver), PUC) + &lines.concat();
     assert_eq!(text, include_str!("../../../tests/captures/dmon-l40s-595.txt"));
 }
 
@@ -47,7 +56,8 @@ fn with_mig_on_nobody_knows_how_busy_the_gpu_is() {
         clocks: Clocks { memory: Some(2619), sm: Some(345), ..Clocks::default() },
         ..l40s(70, 42, 0)
     };
-    let text = device_heading(PLAIN, PUC, driver) + &device_line(FIRST, &gpu, PUC, driver).repeat(5);
+    let text =
+        device_heading(table(driver), PUC) + &device_line(table(driver), &some_day(), &gpu, PUC).repeat(5);
     assert_eq!(text, include_str!("../../../tests/captures/dmon-h100-590.txt"));
 }
 
@@ -92,7 +102,7 @@ fn every_metric_has_its_columns() {
         memory: Some(Memory { total: 81_559, used: 59, free: 81_022, reserved: 479 }),
         ..Gpu::default()
     };
-    let text = device_heading(PLAIN, &all, driver) + &device_line(FIRST, &gpu, &all, driver);
+    let text = device_heading(table(driver), &all) + &device_line(table(driver), &some_day(), &gpu, &all);
     assert_eq!(
         text,
         "# gpu  pviol  tviol     fb   bar1   ccpm  sbecc  dbecc    pci  rxpci  txpci \n\
@@ -106,25 +116,26 @@ fn the_columns_stand_as_they_are_asked_for_behind_the_date() {
     let metrics = [Metric::Memory, Metric::Utilization, Metric::Throughput, Metric::Clocks];
     let stamp = Stamp { date: true, time: true };
     let driver = Driver::from_version("535.129.03");
-    let now: Zoned = "2024-01-04T13:54:35[UTC]".parse().unwrap();
+    let now = some_day();
+    let shape = Shape { stamp, ..table(driver) };
     let gpu = Gpu {
         memory: Some(Memory { total: 23_028, used: 239, free: 22_508, reserved: 281 }),
         bar1: Some(Memory { total: 32_768, used: 3, free: 32_765, reserved: 0 }),
         utilization: Some(Utilization { gpu: 6, memory: 1 }),
         ..l40s(0, 0, 6250)
     };
-    let line = device_line(&place(stamp, &now, 0), &gpu, &metrics, driver);
+    let line = device_line(shape, &now, &gpu, &metrics);
     assert_eq!(
-        device_heading(stamp, &metrics, driver) + &line,
+        device_heading(shape, &metrics) + &line,
         "#Date       Time        gpu     fb   bar1   ccpm     sm    mem    enc    dec    jpg    ofa  rxpci  txpci   mclk   pclk \n\
          #YYYYMMDD   HH:MM:SS    Idx     MB     MB     MB      %      %      %      %      %      %   MB/s   MB/s    MHz    MHz \n \
          20240104   13:54:35      0    239      3      -      6      1      0      0      0      0      -      -   6250    210 \n"
     );
     let (time, date) = (Stamp { date: false, time: true }, Stamp { date: true, time: false });
-    assert_eq!(corner(time), ("#Time        gpu".to_owned(), "#HH:MM:SS    Idx".to_owned()));
-    assert_eq!(place(time, &now, 0), " 13:54:35      0");
+    assert_eq!(corner(time, driver), ("#Time        gpu".to_owned(), "#HH:MM:SS    Idx".to_owned()));
+    assert_eq!(place(time, driver, &now, 0), " 13:54:35      0");
     assert_eq!(
-        (corner(date).0, place(date, &now, 12)),
+        (corner(date, driver).0, place(date, driver, &now, 12)),
         ("#Date        gpu".to_owned(), " 20240104     12".to_owned())
     );
 }
@@ -172,4 +183,22 @@ fn what_processes_hold_is_shown_by_every_driver() {
          # Idx          #   C/G     %     %     %     %    MB   name\n    \
          0    1360690     C    99    30     -     -   382   python         \n"
     );
+}
+
+#[test]
+fn with_commas_and_without_what_nobody_wants() {
+    let driver = Driver::from_version("580.159.04");
+    let form = Layout { csv: true, names: true, units: true };
+    let shape = Shape { stamp: Stamp { date: true, time: true }, form, driver };
+    let gpu = Gpu { memory_temperature: Some(37), ..l40s(80, 33, 0) };
+    let power = [Metric::Power];
+    assert_eq!(
+        device_heading(shape, &power) + &device_line(shape, &some_day(), &gpu, &power),
+        "#Date, Time, gpu, pwr, gtemp, mtemp\n#YYYYMMDD, HH:MM:SS, Idx, W, C, C\n 20240104, 13:54:35, 0, 80, 33, 37\n"
+    );
+    let bare = Shape { form: Layout { names: false, units: false, ..form }, stamp: PLAIN, driver };
+    assert_eq!(device_heading(bare, &power), "");
+    assert_eq!(device_line(bare, &some_day(), &gpu, &power), " 0, 80, 33, 37\n");
+    let no_names = Shape { form: Layout { names: false, ..Layout::TABLE }, ..table(driver) };
+    assert_eq!(device_heading(no_names, &power), "# Idx      W      C      C \n");
 }
