@@ -102,7 +102,8 @@ fn of_a_workload_it_is_kept_which_part_of_the_cluster_its_pods_need() {
     set["template"]["spec"]["affinity"] = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "train"}}, "topologyKey": zone}]}});
     put(&mut store, Foreign::Workload, 1, object);
-    let kept = &store.objects.workloads[&("team-a".to_owned(), "statefulset-lab".to_owned())].spec.pod_sets[0];
+    let kept =
+        &store.objects.workloads[&("team-a".to_owned(), "statefulset-lab".to_owned())].spec.pod_sets[0];
     assert_eq!(kept.required_topology().map(String::as_str), Some(zone));
     let rules = observe::apart::of_template(&kept.template);
     assert!(rules.iter().any(|rule| rule.is_together() && rule.topology() == zone), "{rules:?}");

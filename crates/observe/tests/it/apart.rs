@@ -86,7 +86,7 @@ fn a_replica_is_planned_for_a_node_that_has_none_yet() {
     assert_eq!(
         planned(beside(&["n1", "n2", "n3"], &rule)),
         "no node fits its selector, affinity, tolerations, volumes and other resources; add nodes with such slices, or \
-         relax its anti-affinity or topology spread: node n1 has a pod of the same kind, from which its anti-affinity keeps it apart"
+         relax its pod affinity, anti-affinity or topology spread: node n1 has a pod of the same kind, from which its anti-affinity keeps it apart"
     );
     // By zone, one of them is enough for both nodes of the zone.
     assert_eq!(planned(beside(&["n2"], &anti_affinity(ZONE))), "n3");
