@@ -367,7 +367,8 @@ mod tests {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
-            keeps_apart: Vec::new(),
+            keeps_apart: BTreeMap::new(),
+            together: planner::demand::Together::default(),
             refused: None,
         }
     }

@@ -167,6 +167,13 @@ impl Watches {
             store.forget(&source);
             tracing::info!(%source, "a source is no longer watched, because its kind or its reference no longer exists");
         }
+        // Listed again, they come with the rest of their kind: what is known stays until then.
+        for source in store.take_passed_over() {
+            if let Some(task) = self.running.remove(&source) {
+                task.abort();
+                tracing::info!(%source, "a source is listed again, because a queue became strict");
+            }
+        }
         for source in wanted {
             if !self.running.contains_key(&source) {
                 store.expect(source.clone());

@@ -1,10 +1,10 @@
-//! Pods that keep apart from pods like them: replicas of a server of which no two may be on one node, or which are
-//! spread over zones. The scheduler puts none of them beside another, whatever slices are free there; so no slice is
-//! planned there either.
+//! Pods that keep apart from pods like them, or together: replicas of a server of which no two may be on one node, or
+//! which are spread over zones; and pods of a job that have to be in one zone. The scheduler puts none of them elsewhere,
+//! whatever slices are free there; so no slice is planned there either.
 //!
-//! Two kinds of rules are read: required anti-affinity, and topology spread constraints with `DoNotSchedule`, each where
-//! the pod itself is among those that the rule is about. That is what the replicas of a Deployment, a StatefulSet or a
-//! model server say. Pods that say the same are alike: a digest of the rule is noted on each, so that nobody has to keep
+//! Three kinds of rules are read: required affinity and anti-affinity, and topology spread constraints with
+//! `DoNotSchedule`, each where the pod itself is among those that the rule is about. That is what the replicas of a
+//! Deployment, a StatefulSet or a model server say. Pods that say the same are alike: a digest of the rule is noted on each, so that nobody has to keep
 //! the labels of all pods. Rules about other pods are not read, and a node is only ruled out where the scheduler would
 //! rule it out: of the pods and the nodes that the scheduler counts, some are not known here, and all of them could only
 //! rule out more.
@@ -17,7 +17,7 @@ use api::foreign::Metadata;
 use api::foreign::workload::PodTemplate;
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use planner::demand::{Apart, Expression, Operator, Request};
+use planner::demand::{Apart, Expression, Operator, Request, Together};
 use planner::eligible::{Eligibility, Ineligible, Judge};
 use planner::inventory::Inventory;
 use planner::names::{NodeName, RequestId};
@@ -37,26 +37,35 @@ const MOST_RULES: usize = 4;
 /// How long one rule may be where it is noted: a digest, a number, and the key of a label.
 const LONGEST_RULE: usize = 400;
 
-/// One rule, by which a pod keeps apart from pods that have the same.
+/// What a rule says of pods that have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+enum Kind {
+    /// Each part of the cluster may have one of them: anti-affinity.
+    Apart,
+    /// How many more of them one part of the cluster may have than the one with the fewest.
+    Spread(u32),
+    /// One part of the cluster has all of them: affinity.
+    Together,
+}
+
+/// One rule, by which a pod keeps apart from pods that have the same, or together with them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     /// A digest of all that the rule says.
     digest: String,
-    /// How many more of them one part of the cluster may have than the one with the fewest. Without it, each may have
-    /// one: this is anti-affinity.
-    max_skew: Option<u32>,
+    kind: Kind,
     /// The label of nodes that makes them parts of the cluster, such as a zone.
     topology: String,
 }
 
 impl Rule {
-    fn new<T: serde::Serialize>(topology: &str, max_skew: Option<u32>, says: &T) -> Option<Self> {
+    fn new<T: serde::Serialize>(topology: &str, kind: Kind, says: &T) -> Option<Self> {
         // The two signs stand between rules, and between what a rule says.
         let is_readable = !topology.is_empty() && topology.len() < 320 && !topology.contains([',', ' ']);
-        let said = serde_json::to_vec(&(topology, max_skew, says)).ok()?;
+        let said = serde_json::to_vec(&(topology, kind, says)).ok()?;
         is_readable.then(|| Self {
             digest: planner::plan::digest(&said),
-            max_skew,
+            kind,
             topology: topology.to_owned(),
         })
     }
@@ -66,20 +75,34 @@ impl Rule {
             return None;
         }
         let mut parts = text.splitn(3, ' ');
-        let (digest, max_skew, topology) = (parts.next()?, parts.next()?, parts.next()?);
-        let max_skew = if max_skew == "-" { None } else { Some(max_skew.parse().ok()?) };
-        Some(Self { digest: digest.to_owned(), max_skew, topology: topology.to_owned() })
+        let (digest, kind, topology) = (parts.next()?, parts.next()?, parts.next()?);
+        let kind = match kind {
+            "-" => Kind::Apart,
+            "+" => Kind::Together,
+            max_skew => Kind::Spread(max_skew.parse().ok()?),
+        };
+        Some(Self { digest: digest.to_owned(), kind, topology: topology.to_owned() })
     }
 
     fn noted(&self) -> String {
-        let max_skew = self.max_skew.map_or_else(|| "-".to_owned(), |skew| skew.to_string());
-        format!("{} {max_skew} {}", self.digest, self.topology)
+        let kind = match self.kind {
+            Kind::Apart => "-".to_owned(),
+            Kind::Together => "+".to_owned(),
+            Kind::Spread(max_skew) => max_skew.to_string(),
+        };
+        format!("{} {kind} {}", self.digest, self.topology)
     }
 
     /// The label of nodes that it is about.
     #[must_use]
     pub fn topology(&self) -> &str {
         &self.topology
+    }
+
+    /// Whether it keeps pods together.
+    #[must_use]
+    pub fn is_together(&self) -> bool {
+        self.kind == Kind::Together
     }
 
     /// The rule under another name, which tells nothing of what it says.
@@ -89,27 +112,33 @@ impl Rule {
     }
 }
 
-/// By which rules a pod keeps apart from pods like it.
+/// By which rules a pod keeps apart from pods like it, or together with them.
 #[must_use]
 pub fn rules(pod: &Pod) -> BTreeSet<Rule> {
     let noted = pod.metadata.annotations.as_ref().and_then(|all| all.get(NOTE));
     let noted = noted.into_iter().flat_map(|text| text.split(',')).filter_map(Rule::parse);
     let spec = pod.spec.as_ref();
-    let anti = spec
-        .and_then(|spec| spec.affinity.as_ref()?.pod_anti_affinity.as_ref())
+    let affinity = spec.and_then(|spec| spec.affinity.as_ref());
+    let near = affinity.and_then(|all| {
+        all.pod_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref()
+    });
+    let near = near.into_iter().flatten().filter_map(|term| of_term(pod, term, Kind::Together));
+    let anti = affinity
+        .and_then(|all| all.pod_anti_affinity.as_ref())
         .and_then(|anti| anti.required_during_scheduling_ignored_during_execution.as_ref());
-    let anti = anti.into_iter().flatten().filter_map(|term| of_term(pod, term));
+    let anti = anti.into_iter().flatten().filter_map(|term| of_term(pod, term, Kind::Apart));
     let spread = spec.and_then(|spec| spec.topology_spread_constraints.as_ref());
     let spread = spread.into_iter().flatten().filter_map(|constraint| of_spread(pod, constraint));
-    noted.chain(anti).chain(spread).take(MOST_RULES).collect()
+    noted.chain(near).chain(anti).chain(spread).take(MOST_RULES).collect()
 }
 
 /// By which rules the pods that are made from a template will keep apart from each other.
 #[must_use]
 pub fn of_template(template: &PodTemplate) -> BTreeSet<Rule> {
     let shape = template.spec.shape();
-    let anti = shape.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    if template.metadata.is_none() && anti.is_none() && shape.topology_spread_constraints.is_none() {
+    let is_of_pods =
+        shape.affinity.as_ref().is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some());
+    if template.metadata.is_none() && !is_of_pods && shape.topology_spread_constraints.is_none() {
         return BTreeSet::new();
     }
     let metadata = template.metadata.as_deref().map(Metadata::whole).unwrap_or_default();
@@ -139,7 +168,7 @@ pub fn noted_on_template(rules: &BTreeSet<Rule>) -> Option<Box<Metadata>> {
     Some(Box::new(Metadata { annotations, ..Metadata::default() }))
 }
 
-fn of_term(pod: &Pod, term: &PodAffinityTerm) -> Option<Rule> {
+fn of_term(pod: &Pod, term: &PodAffinityTerm, kind: Kind) -> Option<Rule> {
     let PodAffinityTerm {
         label_selector,
         match_label_keys,
@@ -158,7 +187,7 @@ fn of_term(pod: &Pod, term: &PodAffinityTerm) -> Option<Rule> {
     let is_about_others = mismatch_label_keys.iter().flatten().next().is_some();
     let is_about_itself = is_about_own && !is_about_others && matches(pod, label_selector.as_ref());
     let values = values_of(pod, match_label_keys.as_deref().unwrap_or_default());
-    is_about_itself.then(|| Rule::new(topology_key, None, &(label_selector, values)))?
+    is_about_itself.then(|| Rule::new(topology_key, kind, &(label_selector, values)))?
 }
 
 fn of_spread(pod: &Pod, constraint: &TopologySpreadConstraint) -> Option<Rule> {
@@ -177,7 +206,7 @@ fn of_spread(pod: &Pod, constraint: &TopologySpreadConstraint) -> Option<Rule> {
     let is_about_itself = is_a_rule && matches(pod, label_selector.as_ref());
     let values = values_of(pod, match_label_keys.as_deref().unwrap_or_default());
     let max_skew = u32::try_from(*max_skew).ok().filter(|skew| *skew > 0)?;
-    is_about_itself.then(|| Rule::new(topology_key, Some(max_skew), &(label_selector, values)))?
+    is_about_itself.then(|| Rule::new(topology_key, Kind::Spread(max_skew), &(label_selector, values)))?
 }
 
 /// Labels of a pod whose values belong to a selector.
@@ -246,9 +275,10 @@ pub(crate) fn mark(
         let mut nodes = BTreeMap::new();
         for rule in rules {
             let here = placed.get(&(request.id.namespace.as_str(), rule.clone())).unwrap_or(&none);
-            let full = match rule.max_skew {
-                None => taken(inventory, rule, here),
-                Some(max_skew) => uneven(inventory, rule, here, max_skew, &judge.nodes_for(request)),
+            let full = match rule.kind {
+                Kind::Apart => taken(inventory, rule, here),
+                Kind::Spread(max_skew) => uneven(inventory, rule, here, max_skew, &judge.nodes_for(request)),
+                Kind::Together => elsewhere(inventory, rule, here),
             };
             nodes.extend(full.into_iter().map(|node| (node, why(rule))));
         }
@@ -256,8 +286,14 @@ pub(crate) fn mark(
     }
     for ((request, nodes), rules) in requests.iter_mut().zip(kept_off).zip(&asked) {
         request.constraints.kept_off = nodes;
-        let alone = rules.iter().filter(|rule| rule.max_skew.is_none());
-        request.keeps_apart = alone.map(|rule| rule.digest.clone()).collect();
+        let of = |kind| {
+            let named = |rule: &Rule| (rule.digest.clone(), rule.topology.clone());
+            rules.iter().filter(move |rule| rule.kind == kind).map(named)
+        };
+        request.keeps_apart = of(Kind::Apart).collect();
+        let namespace = request.id.namespace.clone();
+        let near = of(Kind::Together).map(|(digest, topology)| (format!("{namespace} {digest}"), topology));
+        request.together = Together { gang: None, rules: near.collect() };
     }
     asked
 }
@@ -270,7 +306,7 @@ pub(crate) fn keep_promises(requests: &mut [Request], asked: &[BTreeSet<Rule>], 
         let Some(node) = request.promised.as_ref().and_then(|name| inventory.nodes.get(name)) else {
             continue;
         };
-        for rule in rules.iter().filter(|rule| rule.max_skew.is_none()) {
+        for rule in rules.iter().filter(|rule| rule.kind == Kind::Apart) {
             let Some(part) = node.labels.get(&rule.topology) else { continue };
             let of_rule = promised.entry((request.id.namespace.clone(), rule)).or_default();
             of_rule.entry(part).or_insert_with(|| request.id.clone());
@@ -326,6 +362,15 @@ fn taken(inventory: &Inventory, rule: &Rule, here: &BTreeMap<NodeName, OnNode>) 
     parts(inventory, rule).filter(|(_, part)| full.contains(part)).map(|(node, _)| node.clone()).collect()
 }
 
+/// Nodes that are in no part of the cluster, and those of parts that have none of them, if another one has.
+fn elsewhere(inventory: &Inventory, rule: &Rule, here: &BTreeMap<NodeName, OnNode>) -> Vec<NodeName> {
+    let part = |node: &NodeName| inventory.nodes.get(node)?.labels.get(&rule.topology);
+    let theirs: BTreeSet<&String> =
+        here.iter().filter(|(_, on)| on.all > 0).filter_map(|(node, _)| part(node)).collect();
+    let is_there = |node: &NodeName| part(node).is_some_and(|of| theirs.is_empty() || theirs.contains(of));
+    inventory.nodes.keys().filter(|node| !is_there(node)).cloned().collect()
+}
+
 /// Nodes whose part of the cluster would have too many more than the one with the fewest. Those nodes count that the
 /// pod may use by its selectors and tolerations.
 fn uneven(
@@ -355,8 +400,11 @@ fn uneven(
 
 fn why(rule: &Rule) -> Apart {
     let topology = rule.topology.clone();
-    match rule.max_skew {
-        None => Apart::AntiAffinity { topology: Some(topology).filter(|topology| topology != HOSTNAME) },
-        Some(max_skew) => Apart::Spread { topology, max_skew },
+    match rule.kind {
+        Kind::Apart => {
+            Apart::AntiAffinity { topology: Some(topology).filter(|topology| topology != HOSTNAME) }
+        }
+        Kind::Spread(max_skew) => Apart::Spread { topology, max_skew },
+        Kind::Together => Apart::Affinity { topology },
     }
 }

@@ -112,6 +112,10 @@ pub fn all(
             let (namespace, name) = key;
             let says = match unmade {
                 Some(words) => format!("its StatefulSet cannot create its pod: \"{words}\""),
+                // The notebook controller makes up a name for its set then.
+                None if name.len() > LONGEST_NAME_OF_A_SET => format!(
+                    "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl get events -n {namespace} --field-selector involvedObject.kind=StatefulSet,reason=FailedCreate` says why (the set has another name than the workbench, which is too long for it)"
+                ),
                 None => format!(
                     "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"
                 ),
@@ -123,6 +127,7 @@ pub fn all(
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
     let apart = apart::mark(&mut requests, &siblings, &to_come, objects, inventory);
+    queued::tie(&mut requests, &queued);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
@@ -135,6 +140,10 @@ pub fn all(
     }
     Demand { requests, starting, queued, unheard }
 }
+
+/// How long the name of a workbench may be so that its StatefulSet has the same: with a longer one the notebook
+/// controller lets the API server make up a name that begins with `nb-`.
+const LONGEST_NAME_OF_A_SET: usize = 52;
 
 /// Who waits, and what keeps it waiting once its slice is there.
 struct Waits {
@@ -335,7 +344,8 @@ impl<'a> Asked<'a> {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
-            keeps_apart: Vec::new(),
+            keeps_apart: BTreeMap::new(),
+            together: planner::demand::Together::default(),
             refused: self.refused.clone().or(misspelt).or(too_long),
             id,
         })

@@ -1,6 +1,6 @@
 //! The requests that are not yet bound. Bound pods are in the inventory, as the use of slices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mig::ProfileName;
@@ -57,9 +57,39 @@ pub struct Request {
     /// as many GPUs free as it asks for: no MIG is switched off for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finds: Option<NodeName>,
-    /// Names of rules by which no two of those that have them may share a node, in one namespace.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keeps_apart: Vec<String>,
+    /// Rules by which it keeps apart from others of its namespace that have them: no two of them may be on nodes
+    /// with one value of a label. The label, by the name of the rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keeps_apart: BTreeMap<String, String>,
+    /// With whom it has to start, and where.
+    #[serde(default, skip_serializing_if = "Together::is_nothing")]
+    pub together: Together,
+}
+
+/// What ties a request to others: they start together, or have to be in one part of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Together {
+    /// All requests with this name start together, or none of them does. It is said only of those of whom some have to
+    /// be in one part of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Labels of nodes, by the name of a rule: the nodes of all requests with this rule have one value of the label.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<String, String>,
+}
+
+impl Together {
+    /// Whether it is tied to nobody.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.gang.is_none() && self.rules.is_empty()
+    }
+
+    /// The labels of nodes by which the cluster has parts for it.
+    #[must_use]
+    pub fn labels(&self) -> BTreeSet<&str> {
+        self.rules.values().map(String::as_str).collect()
+    }
 }
 
 impl Request {
@@ -163,6 +193,17 @@ pub enum Apart {
         topology: String,
         /// How many more.
         max_skew: u32,
+    },
+    /// Only where a label of nodes has the value that it has for those that run: required affinity. None of them is
+    /// there, or the node has no such label.
+    Affinity {
+        /// The label.
+        topology: String,
+    },
+    /// The plan has another part of the cluster for all that have to be together, or none.
+    Elsewhere {
+        /// The labels by which the cluster has parts.
+        topology: String,
     },
 }
 

@@ -222,6 +222,18 @@ impl fmt::Display for Ineligible {
                     "has more pods of the same kind than its topology spread constraint allows (maxSkew {max_skew} by {topology})"
                 )
             }
+            Self::KeptOff { rule: Apart::Affinity { topology } } => {
+                write!(
+                    f,
+                    "is not where its pod affinity wants it: by {topology}, with the pods of the same kind"
+                )
+            }
+            Self::KeptOff { rule: Apart::Elsewhere { topology } } => {
+                write!(
+                    f,
+                    "has another {topology} than the one that is planned for all pods that have to be together"
+                )
+            }
             Self::Lacks { resource, wanted, free } => {
                 write!(f, "has {free} of {resource} free (wanted: {wanted})")
             }

@@ -173,6 +173,17 @@ pub enum Why {
         /// The policy that serves the oldest first.
         policy: PolicyName,
     },
+    /// Its pods start together and have to be in one part of the cluster, and none has slices for all of them.
+    NoDomain {
+        /// The label of nodes, or the labels, by which the cluster has parts.
+        topology: String,
+        /// How many pods.
+        pods: u32,
+        /// For how many of them some parts have slices: the best of them, best first.
+        fits: Vec<(String, u32)>,
+        /// How many parts that may do were not looked at.
+        unseen: u32,
+    },
     /// There is enough free memory and compute, but in pieces.
     Fragmented,
     /// GPUs that could serve it may not change now.

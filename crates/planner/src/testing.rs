@@ -21,7 +21,9 @@ pub use fleet::{FleetBuilder, fleet};
 pub use seats::{SeatingBuilder, seating};
 
 use crate::check::JudgedPlan;
-use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
+use crate::demand::{
+    Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Together, Toleration,
+};
 use crate::inventory::{
     ChangeScope, CountedSlice, Gpu, Hold, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
 };
@@ -370,7 +372,8 @@ pub fn request(name: &str) -> RequestBuilder {
         refused: None,
         promised: None,
         finds: None,
-        keeps_apart: Vec::new(),
+        keeps_apart: BTreeMap::new(),
+        together: Together::default(),
     })
 }
 

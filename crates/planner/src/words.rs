@@ -120,6 +120,12 @@ impl fmt::Display for Why {
                 "requests that are older, or of a higher priority, get what could serve it (policy {policy} serves \
                  the oldest first)"
             ),
+            Self::NoDomain { topology, pods, fits, unseen } => write!(
+                f,
+                "its {pods} pods start together and have to be in one part of the cluster by {topology}, and none has \
+                 slices for all of them{}",
+                in_parts(fits, *unseen)
+            ),
             Self::Fragmented => f.write_str("enough is free for it, but in pieces that cannot be joined"),
             Self::Held { nodes } => {
                 let nodes: Vec<_> =
@@ -270,6 +276,13 @@ impl RequestReport {
             None => self.outcome.to_string(),
         }
     }
+}
+
+/// `: for 4 in b, for 3 in a; 2 more were not looked at`.
+fn in_parts(fits: &[(String, u32)], unseen: u32) -> String {
+    let fits: Vec<String> = fits.iter().map(|(part, n)| format!("for {n} in {part}")).collect();
+    let fits = if fits.is_empty() { String::new() } else { format!(": {}", fits.join(", ")) };
+    if unseen > 0 { format!("{fits}; {unseen} more were not looked at") } else { fits }
 }
 
 /// `2 x 1g.10gb, 3g.40gb`: how many of each, in the order of the profiles.

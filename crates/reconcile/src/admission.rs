@@ -4,7 +4,7 @@
 //! - `Pending` while they are planned, being created, or waiting for a temporary condition;
 //! - `Ready` when they are free: the pods of a set that the plan puts on one
 //!   node are kept to that node;
-//! - `Retry` when ready slices are lost before the pods have a node, and where somebody else could use the
+//! - `Retry` when ready slices are lost before any pod has a node, and where somebody else could use the
 //!   quota (`send_back`): Kueue puts the workload back into its queue, and its quota is free in the meantime;
 //! - `Rejected`, which only an administrator can undo, for what no layout of
 //!   any GPU could ever serve, as the workload alone shows.
@@ -19,6 +19,7 @@ use observe::host::Host;
 use observe::names::HOSTNAME;
 use observe::objects::Key;
 use observe::requests::{QueuedSet, QueuedWorkload};
+use planner::inventory::Inventory;
 use planner::names::{NodeName, RequestId};
 use planner::report::{Outcome, RequestReport, Why};
 
@@ -108,6 +109,7 @@ pub(crate) fn check_answers(
     }
     let facts = Facts {
         hosts: &planned.view.hosts,
+        inventory: &planned.view.inventory,
         reports: planned.report.requests.iter().map(|report| (&report.id, report)).collect(),
         answers: answers.iter().map(|answer| (&answer.id, answer)).collect(),
         has_unknown_gpus: planned.view.inventory.nodes.values().any(|node| node.gpus.is_empty()),
@@ -118,8 +120,8 @@ pub(crate) fn check_answers(
         for check in queued.checks.iter().filter_map(|name| workload.check(name)) {
             let is_ready = check.state == CheckState::Ready.name();
             let verdict = match is_ready {
-                // What an elastic job has grown by is lost without what it was before, which would end with it.
-                true if workload.replaces().is_some() && queued.sets.iter().any(|set| set.placed > 0) => None,
+                // Kueue would end its pods that run for the sake of those that do not. Those wait, and are told why.
+                true if queued.sets.iter().any(|set| set.running > 0) => None,
                 true => facts.lost(queued),
                 false => facts.verdict(queued),
             };
@@ -146,6 +148,7 @@ pub fn gist(message: &str) -> &str {
 /// What is known of the requests.
 struct Facts<'a> {
     hosts: &'a BTreeMap<NodeName, Host>,
+    inventory: &'a Inventory,
     reports: BTreeMap<&'a RequestId, &'a RequestReport>,
     answers: BTreeMap<&'a RequestId, &'a Answer>,
     /// Whether a node has GPUs of which it is not known what they can have.
@@ -212,8 +215,11 @@ impl Facts<'_> {
     }
 
     fn ready(&self, queued: &QueuedWorkload) -> Verdict {
-        let updates: Vec<PodSetUpdate> =
-            queued.sets.iter().filter_map(|set| self.keep_to_a_node(set)).collect();
+        let updates: Vec<PodSetUpdate> = queued
+            .sets
+            .iter()
+            .filter_map(|set| self.keep_to_a_node(set).or_else(|| self.keep_to_a_part(set)))
+            .collect();
         let nodes: BTreeSet<&NodeName> =
             queued.sets.iter().flat_map(|set| &set.requests).filter_map(|id| self.node_of(id)).collect();
         let names: Vec<&str> = nodes.iter().map(|node| node.0.as_str()).collect();
@@ -234,6 +240,29 @@ impl Facts<'_> {
         let label = self.hosts.get(node)?.hostname.clone()?;
         let node_selector = [(HOSTNAME.to_owned(), label)].into();
         Some(PodSetUpdate { name: set.name.clone(), node_selector, tolerations: Vec::new() })
+    }
+
+    /// What keeps pods that have to be in one part of the cluster to the part that the plan has for them. The scheduler
+    /// would put the first of them where a slice is free, and all others beside it.
+    fn keep_to_a_part(&self, set: &QueuedSet) -> Option<PodSetUpdate> {
+        if set.placed > 0 || set.one_of_each.is_empty() {
+            return None;
+        }
+        let nodes: BTreeSet<&NodeName> = set.requests.iter().filter_map(|id| self.node_of(id)).collect();
+        let value = |label: &String| {
+            let of = nodes.iter().map(|node| self.inventory.nodes.get(*node)?.labels.get(label));
+            let of: BTreeSet<&String> = of.collect::<Option<_>>()?;
+            let mut of = of.into_iter();
+            let (value, None) = (of.next()?, of.next()) else { return None };
+            Some((label.clone(), value.clone()))
+        };
+        let node_selector: BTreeMap<String, String> = set.one_of_each.iter().filter_map(value).collect();
+        let update = PodSetUpdate {
+            name: set.name.clone(),
+            node_selector: node_selector.into(),
+            tolerations: Vec::new(),
+        };
+        (!update.node_selector.is_empty()).then_some(update)
     }
 
     fn node_of(&self, id: &RequestId) -> Option<&NodeName> {

@@ -38,7 +38,7 @@ pub(crate) fn promises(
         return promises;
     }
     let may_start = may_start(input, planned, checks);
-    let behind = behind(&planned.view.requests, &planned.report);
+    let behind = behind(&planned.view.requests, &planned.report, &planned.view.inventory);
     for report in &planned.report.requests {
         let Outcome::ServedNow { node, .. } = &report.outcome else { continue };
         if behind.contains(&report.id) {

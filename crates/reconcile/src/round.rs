@@ -90,7 +90,7 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
         plugin_map.repoint = None;
     }
     let policies = statuses(input, &planned, &advances, &map, &plugin_map);
-    let behind = behind(&planned.view.requests, &planned.report);
+    let behind = behind(&planned.view.requests, &planned.report, &planned.view.inventory);
     let answer = |request| answers::answer(request, input, &planned, &advances, &behind);
     let answers: Vec<Answer> = planned.report.requests.iter().map(answer).collect();
     let mut checks = check_answers(input, &planned, &answers);

@@ -72,6 +72,7 @@ const fn may_be_an_update(why: &Why) -> bool {
         | Why::Held { .. }
         | Why::BlockedElsewhere { .. }
         | Why::Refused { .. }
+        | Why::NoDomain { .. }
         | Why::NoPlan { .. } => false,
     }
 }

@@ -20,6 +20,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::AllUsed => "AllUsed",
         Why::NoIdleNode => "NoIdleNode",
         Why::NotItsTurn { .. } => "NotItsTurn",
+        Why::NoDomain { .. } => "NoDomain",
         Why::Fragmented => "Fragmented",
         Why::Held { .. } => "Held",
         Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",
@@ -41,6 +42,7 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::AllUsed
         | Why::NoIdleNode
         | Why::NotItsTurn { .. }
+        | Why::NoDomain { .. }
         | Why::Fragmented
         | Why::Held { .. }
         | Why::IdlenessNotProvable { .. }
@@ -85,6 +87,7 @@ mod tests {
             (Why::AllUsed, "AllUsed", true),
             (Why::NoIdleNode, "NoIdleNode", true),
             (Why::NotItsTurn { policy: policy() }, "NotItsTurn", true),
+            (Why::NoDomain { topology: text(), pods: 2, fits: Vec::new(), unseen: 0 }, "NoDomain", true),
             (Why::Fragmented, "Fragmented", true),
             (Why::Held { nodes: Vec::new() }, "Held", true),
             (Why::IdlenessNotProvable { gpus: Vec::new() }, "IdlenessNotProvable", true),

@@ -181,7 +181,8 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             blocked_elsewhere: None,
             promised: None,
             finds: None,
-            keeps_apart: Vec::new(),
+            keeps_apart: BTreeMap::new(),
+            together: planner::demand::Together::default(),
             refused: None,
         }
     };

@@ -48,6 +48,7 @@ pub struct WorkloadSpec {
 
 /// A set of equal pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodSet {
     /// Its name.
     #[serde(default)]
@@ -58,6 +59,18 @@ pub struct PodSet {
     /// What each is like.
     #[serde(default)]
     pub template: PodTemplate,
+    /// Where they have to be, as far as Kueue places them by a topology: it is what the annotations
+    /// `kueue.x-k8s.io/podset-required-topology` and its like on the template said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology_request: Option<Box<TopologyRequest>>,
+}
+
+/// Where the pods of a set have to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopologyRequest {
+    /// The label of nodes of which all of them need one value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<String>,
 }
 
 /// What a pod of a set is like.
@@ -178,6 +191,14 @@ pub struct PodSetUpdate {
     /// Taints that they come to tolerate. Ours adds none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
+}
+
+impl PodSet {
+    /// The label of nodes of which all of its pods need one value, if Kueue places them by a topology.
+    #[must_use]
+    pub fn required_topology(&self) -> Option<&String> {
+        self.topology_request.as_ref()?.required.as_ref()
+    }
 }
 
 impl Workload {

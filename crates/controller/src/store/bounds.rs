@@ -154,7 +154,7 @@ impl Place {
             (Self::Volume, "ephemeral") => Some((Self::Volume, Some(MOST_OF_A_MEMBER))),
             (Self::Spec, "podSets") => Some((Self::PodSets, None)),
             (Self::PodSet, "template") => Some((Self::Object, None)),
-            (Self::PodSet, "name" | "count") => bounded,
+            (Self::PodSet, "name" | "count" | "topologyRequest") => bounded,
             // Kueue says there, too, on which of a thousand hosts it puts each pod.
             (Self::Status, "admission") => Some((Self::Admission, None)),
             (Self::Admission, "podSetAssignments") => Some((Self::Assignments, None)),

@@ -27,6 +27,7 @@ impl Store {
         let meta = object.metadata.clone();
         let before = self.cost_of(source, &key);
         let read_before = self.what_is_read(source, &key);
+        let was_strict = self.is_strict(source, &key);
         let outcome = read(&mut self.objects, source, object)
             .map_err(|problem| bounds::cut(problem, bounds::LONGEST_WORDS))
             .and_then(|()| self.bound(source, &key, before));
@@ -58,9 +59,19 @@ impl Store {
                 return true;
             }
         }
+        // Of those who wait in it, only who asks for GPUs was kept. Before it was listed, all of them are.
+        if !was_strict && self.is_strict(source, &key) && self.is_synced(source) {
+            self.passed_over.insert(Source::Foreign(Foreign::Workload));
+        }
         // Kueue counts in a queue's status what of it we read and what not. The controllers of workloads, workbenches and
         // model servers write there all the time, and most workloads ask for no GPU and are not kept.
         read_before.is_none() || read_before != self.what_is_read(source, &key)
+    }
+
+    /// Whether it is a queue in which nobody passes who waits for quota.
+    fn is_strict(&self, source: &Source, key: &Key) -> bool {
+        *source == Source::Foreign(Foreign::ClusterQueue)
+            && self.objects.cluster_queues.get(&key.1).is_some_and(ClusterQueue::is_strict)
     }
 
     /// What is read of an object, whatever its version is; `None` for kinds of which every message is news.

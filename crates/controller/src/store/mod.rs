@@ -85,6 +85,8 @@ pub struct Store {
     /// What the pods and workbenches of each namespace cost.
     costs: bounds::Costs,
     watches: BTreeMap<Source, Watch>,
+    /// What has to be listed again, since objects of it were passed over that count now.
+    passed_over: BTreeSet<Source>,
     awaited: Awaited,
     /// How it was noticed that the API's data went back in time.
     went_back: Option<WentBack>,
@@ -124,6 +126,11 @@ impl Store {
     /// A watch was started: nothing is complete before it has listed.
     pub fn expect(&mut self, source: Source) {
         self.watches.entry(source).or_default();
+    }
+
+    /// What has to be listed again, which is what its caller does.
+    pub fn take_passed_over(&mut self) -> BTreeSet<Source> {
+        std::mem::take(&mut self.passed_over)
     }
 
     /// A watch was stopped, since its kind is gone: so are its objects.

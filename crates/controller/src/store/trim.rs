@@ -387,14 +387,14 @@ pub fn workload(full: Workload) -> Workload {
     meta.labels = None;
     // Of one that is admitted its pods say where they may go.
     let set = |set: PodSet| {
-        let PodSet { name, count, template } = set;
+        let PodSet { name, count, template, topology_request } = set;
         let metadata = observe::apart::noted_on_template(&observe::apart::of_template(&template));
         let spec = PodSpec::from(template.spec);
         let claims = observe::volumes::claims(&spec, None, None);
         let claims = claims.into_iter().take(bounds::MOST_CLAIMS).collect();
         let volumes = observe::volumes::only_claims(claims).filter(|_| !is_admitted);
         let spec = PodSpec { volumes, ..waiting(spec, was_cut) }.into();
-        PodSet { name, count, template: PodTemplate { metadata, spec } }
+        PodSet { name, count, template: PodTemplate { metadata, spec }, topology_request }
     };
     let mut spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());

@@ -90,6 +90,47 @@ fn who_asks_for_no_gpu_is_kept_where_nobody_may_pass_and_of_that_nothing_but_its
     }
 }
 
+/// Where its pods have to be is kept: what Kueue's topology wants, and what their own affinity says, as a note.
+#[test]
+fn of_a_workload_it_is_kept_which_part_of_the_cluster_its_pods_need() {
+    let mut store = store();
+    let zone = "topology.kubernetes.io/zone";
+    let mut object = workbench("lab", "nvidia.com/mig-3g.40gb", "False", "");
+    let set = &mut object["spec"]["podSets"][0];
+    set["topologyRequest"] = json!({"required": zone, "podIndexLabel": "x"});
+    set["template"]["metadata"] = json!({"labels": {"app": "train"}});
+    set["template"]["spec"]["affinity"] = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "train"}}, "topologyKey": zone}]}});
+    put(&mut store, Foreign::Workload, 1, object);
+    let kept =
+        &store.objects.workloads[&("team-a".to_owned(), "statefulset-lab".to_owned())].spec.pod_sets[0];
+    assert_eq!(kept.required_topology().map(String::as_str), Some(zone));
+    let rules = observe::apart::of_template(&kept.template);
+    assert!(rules.iter().any(|rule| rule.is_together() && rule.topology() == zone), "{rules:?}");
+}
+
+/// Of those who waited in it before, who asks for no GPU was passed over.
+#[test]
+fn when_a_queue_becomes_strict_its_workloads_are_listed_again() {
+    let workloads = Source::Foreign(Foreign::Workload);
+    let mut store = store();
+    strict(&mut store, "BestEffortFIFO");
+    put(&mut store, Foreign::Workload, 2, workbench("spark", "cpu", "False", ""));
+    assert_eq!((kept(&store), store.take_passed_over()), (vec![], [].into()));
+    let queue = |strategy: &str| {
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "default"},
+            "spec": {"queueingStrategy": strategy, "resourceGroups": []}})
+    };
+    put(&mut store, Foreign::ClusterQueue, 3, queue("StrictFIFO"));
+    assert_eq!(store.take_passed_over(), [workloads.clone()].into());
+    put(&mut store, Foreign::ClusterQueue, 4, queue("StrictFIFO"));
+    assert_eq!(store.take_passed_over(), [].into(), "once is enough");
+    store.take(&workloads, Change::Begin(Some(5)));
+    put(&mut store, Foreign::Workload, 2, workbench("spark", "cpu", "False", ""));
+    store.take(&workloads, Change::End);
+    assert_eq!(kept(&store), ["statefulset-spark"]);
+}
+
 #[test]
 fn who_came_before_the_queues_were_listed_is_kept_until_it_is_known_that_it_keeps_nobody_waiting() {
     for (strategy, is_kept) in [("StrictFIFO", true), ("BestEffortFIFO", false)] {

@@ -53,6 +53,8 @@ pub struct QueuedSet {
     pub requests: Vec<RequestId>,
     /// How many of its pods have a node, or have had one.
     pub placed: u32,
+    /// How many of its pods run: those with a node that have not ended and are not being deleted.
+    pub running: u32,
     /// How many more pods it wants that nobody has made yet, and that are not
     /// planned for: they are a number, of which anybody can write any.
     pub unplanned: u32,
@@ -60,6 +62,11 @@ pub struct QueuedSet {
     /// author, a flavor, another check, or Kueue itself by a topology. It is asked only of sets
     /// that have requests, as is what follows.
     pub is_kept_to_a_node: bool,
+    /// Labels of nodes of which all of its pods need one value, and none of which is chosen yet: what its own pod affinity
+    /// is about, where Kueue does not place them itself.
+    pub one_of_each: BTreeSet<String>,
+    /// The label of nodes of which all of its pods need one value, where Kueue places them by a topology.
+    pub topology: Option<String>,
     /// Whether it asks for something that looks like a slice, and is the
     /// resource of no profile: nothing could ever serve it.
     pub is_misspelt: bool,
@@ -196,7 +203,11 @@ impl<'a> Queues<'a> {
             for id in of_this_set.into_iter().take(count) {
                 taken.ids.insert(id);
                 match pods::life(self.siblings[id]) {
-                    Life::Bound | Life::Ended => queued.placed += 1,
+                    Life::Bound => {
+                        queued.placed += 1;
+                        queued.running += u32::from(self.siblings[id].metadata.deletion_timestamp.is_none());
+                    }
+                    Life::Ended => queued.placed += 1,
                     Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
                 }
             }
@@ -221,9 +232,18 @@ impl<'a> Queues<'a> {
                 }
                 ids.extend(to_come);
             }
-            queued.is_kept_to_a_node =
-                spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(names::HOSTNAME))
-                    || self.is_placed_by_topology(workload, set);
+            let is_chosen =
+                |label: &str| spec.node_selector.as_ref().is_some_and(|all| all.contains_key(label));
+            let by_topology = self.is_placed_by_topology(workload, set);
+            queued.is_kept_to_a_node = is_chosen(names::HOSTNAME) || by_topology;
+            if by_topology {
+                queued.topology = set.required_topology().cloned();
+            } else {
+                let rules = apart::of_template(&set.template);
+                let labels = rules.iter().filter(|rule| rule.is_together()).map(Rule::topology);
+                queued.one_of_each =
+                    labels.filter(|label| !is_chosen(label)).map(ToOwned::to_owned).collect();
+            }
             queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
             let mut asked = Asked::of_template("Workload", &workload.metadata, spec);
             asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
@@ -369,6 +389,38 @@ impl<'a> Queues<'a> {
         spec.node_selector = Some(labels).filter(|labels| !labels.is_empty());
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
         spec
+    }
+}
+
+/// Says of the requests of each workload whose pods have to be in one part of the cluster that they start together, or not at
+/// all; not where some of its pods have a node already. And what Kueue's topologies want of them.
+pub(super) fn tie(requests: &mut [Request], queued: &BTreeMap<Key, QueuedWorkload>) {
+    if queued.is_empty() {
+        return;
+    }
+    let mut of: BTreeMap<RequestId, &mut Request> =
+        requests.iter_mut().map(|request| (request.id.clone(), request)).collect();
+    for ((namespace, name), workload) in queued {
+        let gang = format!("{namespace}/{name}");
+        for set in &workload.sets {
+            let Some(label) = &set.topology else { continue };
+            let rule = format!("{gang} {}", set.name);
+            for id in &set.requests {
+                if let Some(request) = of.get_mut(id) {
+                    request.together.rules.insert(rule.clone(), label.clone());
+                }
+            }
+        }
+        let ids = || workload.sets.iter().flat_map(|set| &set.requests);
+        let is_tied = ids().any(|id| of.get(id).is_some_and(|request| !request.together.rules.is_empty()));
+        if !is_tied || workload.sets.iter().any(|set| set.placed > 0) {
+            continue;
+        }
+        for id in ids() {
+            if let Some(request) = of.get_mut(id) {
+                request.together.gang = Some(gang.clone());
+            }
+        }
     }
 }
 

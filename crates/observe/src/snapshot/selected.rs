@@ -51,6 +51,8 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
         keys.extend(flavor.spec.node_labels.keys().cloned());
     }
     for set in objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets) {
+        keys.extend(apart::of_template(&set.template).iter().map(|rule| rule.topology().to_owned()));
+        keys.extend(set.required_topology().cloned());
         keys.extend(set.template.spec.shape().node_selector.iter().flat_map(|labels| labels.keys().cloned()));
     }
     for profile in objects.hardware_profiles.values() {

@@ -86,7 +86,7 @@ fn a_replica_is_planned_for_a_node_that_has_none_yet() {
     assert_eq!(
         planned(beside(&["n1", "n2", "n3"], &rule)),
         "no node fits its selector, affinity, tolerations, volumes and other resources; add nodes with such slices, or \
-         relax its anti-affinity or topology spread: node n1 has a pod of the same kind, from which its anti-affinity keeps it apart"
+         relax its pod affinity, anti-affinity or topology spread: node n1 has a pod of the same kind, from which its anti-affinity keeps it apart"
     );
     // By zone, one of them is enough for both nodes of the zone.
     assert_eq!(planned(beside(&["n2"], &anti_affinity(ZONE))), "n3");
@@ -185,4 +185,40 @@ fn what_is_noted_says_what_the_pod_says() {
         pod["metadata"]["annotations"] = json!({NOTE: nonsense});
         assert_eq!(planned(vec![pod]), "n1", "{nonsense}");
     }
+}
+
+/// All of them where a label of nodes has one value.
+fn affinity(topology: &str) -> Value {
+    let term = json!({"labelSelector": selector(), "topologyKey": topology});
+    json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+}
+
+#[test]
+fn a_replica_that_has_to_be_beside_others_is_planned_for_their_zone() {
+    assert_eq!(planned(beside(&["n3"], &affinity(ZONE))), "n3");
+    assert_eq!(planned(beside(&["n2"], &affinity(HOSTNAME))), "n2");
+    // Where none of them is yet, any zone will do; a node without the label is in none.
+    assert_eq!(planned(beside(&[], &affinity(ZONE))), "n1");
+    let said = planned(beside(&[], &affinity("example.com/rack")));
+    assert!(said.contains("is not where its pod affinity wants it: by example.com/rack"), "{said}");
+    // A rule about others is not read.
+    let mut about_others = affinity(ZONE);
+    about_others["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"] =
+        json!({"matchLabels": {"app": "cache"}});
+    assert_eq!(planned(beside(&["n3"], &about_others)), "n1");
+}
+
+#[test]
+fn what_a_pod_says_of_its_affinity_is_noted_where_its_labels_are_not_kept() {
+    let pod: k8s_openapi::api::core::v1::Pod =
+        serde_json::from_value(replica("llama-0", None, &affinity(ZONE))).expect("a pod");
+    let read = rules(&pod);
+    assert!(read.iter().all(observe::apart::Rule::is_together) && read.len() == 1, "{read:?}");
+    let noted: std::collections::BTreeMap<_, _> = observe::apart::noted(&read).into_iter().collect();
+    let metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        annotations: Some(noted),
+        ..Default::default()
+    };
+    let kept = k8s_openapi::api::core::v1::Pod { metadata, ..Default::default() };
+    assert_eq!(rules(&kept), read);
 }

@@ -11,7 +11,7 @@ use observe::snapshot::redact::{Keep, redact};
 use observe::snapshot::{self, Provenance, Pseudonyms, Redacted, Snapshot};
 use observe::{ClusterView, Settings, observe};
 use planner::decide::{Decision, decide};
-use planner::demand::Request;
+use planner::demand::{Request, Together};
 use planner::inventory::{Slices, Use};
 use planner::names::PodRef;
 use planner::plan::Plan;
@@ -244,11 +244,16 @@ fn asked(requests: &[Request], names: Option<&Pseudonyms>) -> BTreeMap<String, V
     let told = requests.iter().map(|request| {
         let id = names.map_or_else(|| request.id.clone(), |names| names.request(&request.id));
         // A rule by which it keeps apart has another name then, and the same meaning.
-        let rules = request.keeps_apart.iter().map(|_| String::new()).collect();
+        let rules = request.keeps_apart.values().enumerate().map(|(n, label)| (n.to_string(), label.clone()));
+        let near =
+            request.together.rules.values().enumerate().map(|(n, label)| (n.to_string(), label.clone()));
+        let together =
+            Together { gang: request.together.gang.as_ref().map(|_| String::new()), rules: near.collect() };
         let mut told = Request {
             id: id.clone(),
             namespace_labels: BTreeMap::new(),
-            keeps_apart: rules,
+            keeps_apart: rules.collect(),
+            together,
             ..request.clone()
         };
         for volume in &mut told.constraints.volumes {

@@ -281,6 +281,10 @@ fn without_a_pod(since: &str, slice_since: &str) -> Option<String> {
 
 /// The same, where it is known what its StatefulSet says.
 fn whose_set_says(words: Option<&str>, since: &str, slice_since: &str) -> Option<String> {
+    of_workbench("lab", words, since, slice_since)
+}
+
+fn of_workbench(name: &str, words: Option<&str>, since: &str, slice_since: &str) -> Option<String> {
     let gpu_node = json!({
         "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
         "status": {"rollout": {"schedulableSince": {"1g.10gb": slice_since}}},
@@ -288,22 +292,32 @@ fn whose_set_says(words: Option<&str>, since: &str, slice_since: &str) -> Option
     let mut objects = observe::Objects::default();
     let mut problems = Vec::new();
     let n1 = cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
-    for object in [n1, gpu_node, policy("research"), notebook("vision", "lab")] {
+    for object in [n1, gpu_node, policy("research"), notebook("vision", name)] {
         observe::manifest::read(&mut objects, "t.yaml", &object.to_string(), &mut problems);
     }
     assert_eq!(problems, []);
     if !since.is_empty() {
-        let key = ("vision".to_owned(), "lab".to_owned());
+        let key = ("vision".to_owned(), name.to_owned());
         objects.starting_since.insert(key.clone(), since.parse().expect("a time"));
         objects.unmade.extend(words.map(|words| (key, words.to_owned())));
     }
     let settings = observe::Settings::default();
     let seen = observe::observe(&objects, mig::Catalog::builtin(), &settings, now());
-    let key = ("vision".to_owned(), "lab".to_owned());
+    let key = ("vision".to_owned(), name.to_owned());
     let expected = if since.is_empty() { NOW } else { since };
     assert_eq!(seen.starting[&key], expected.parse().expect("a time"), "it is remembered");
     let [request] = &seen.requests[..] else { panic!("{:#?}", seen.requests) };
     request.blocked_elsewhere.clone()
+}
+
+/// The notebook controller lets the API server make up a name for such a set, and one of the workbench's name is nowhere.
+#[test]
+fn of_a_workbench_with_a_long_name_no_set_of_that_name_is_looked_for() {
+    let at = ("2026-11-21T08:58:00Z", "2026-11-21T08:00:00Z");
+    let said = |n: usize| of_workbench(&"l".repeat(n), None, at.0, at.1).expect("it is blocked");
+    assert!(said(52).contains("kubectl describe statefulset llll"), "{}", said(52));
+    assert!(!said(53).contains("describe statefulset"), "{}", said(53));
+    assert!(said(53).contains("`kubectl get events -n vision --field-selector"), "{}", said(53));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod promises;
 mod serves;
 mod shares;
 mod supply;
+mod together;
 mod touch;
 mod turns;
 
@@ -31,6 +32,7 @@ pub use judged::{CheckedPlan, JudgedPlan};
 pub use note::{Note, Problem, Severity};
 pub use promises::check_promises;
 pub use shares::check_shares;
+pub use together::check_together;
 pub use turns::check_turns;
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.
@@ -59,6 +61,7 @@ pub fn check(plan: &Plan, inventory: &Inventory, requests: &[Request], policies:
     bounds::check(plan, inventory, policies, &mut notes);
     promises::check(plan, inventory, requests, policies, &mut notes);
     shares::check(plan, inventory, requests, policies, &mut notes);
+    together::check(plan, inventory, requests, &mut notes);
     notes
 }
 

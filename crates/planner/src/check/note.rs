@@ -272,6 +272,18 @@ pub enum Problem {
         /// Who is.
         younger: RequestId,
     },
+    /// Requests that have to be in one part of the cluster are planned for several, or for a node without the label.
+    Scattered {
+        /// One of them.
+        request: RequestId,
+        /// The label by which the cluster has parts.
+        label: String,
+    },
+    /// Some of those who start together are served, and this one is not.
+    Halved {
+        /// Who is not.
+        request: RequestId,
+    },
     /// What was promised on the node is not kept, though it could be and nobody
     /// of a higher priority needs it.
     PromiseBroken {
@@ -460,6 +472,15 @@ impl fmt::Display for Problem {
             }
             Self::OutOfTurn { older, younger } => {
                 write!(f, "{younger} is served, and {older}, which is older, could have what it gets")
+            }
+            Self::Scattered { request, label } => {
+                write!(
+                    f,
+                    "{request} has to be where {label} is the same as for others, and is planned elsewhere"
+                )
+            }
+            Self::Halved { request } => {
+                write!(f, "others start together with {request} and are served, and it is not")
             }
             Self::PromiseBroken { request } => {
                 write!(f, "its slices were promised to {request}, and the plan does not keep them")

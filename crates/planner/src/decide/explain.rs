@@ -307,7 +307,7 @@ fn other_name(asks: Offered, profile: ProfileName, nodes: &[(&NodeName, &Node)])
 }
 
 /// The most slices of a profile, or seats of them, that an empty node could have.
-fn most_of(node: &Node, asks: Offered) -> u32 {
+pub(super) fn most_of(node: &Node, asks: Offered) -> u32 {
     let Some(profile) = asks.profile() else { return 0 };
     let (offered, seats) = node.seats_of(profile);
     if offered != asks {

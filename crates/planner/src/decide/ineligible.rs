@@ -33,7 +33,7 @@ pub(super) fn no_node<'a>(judged: impl Iterator<Item = (&'a NodeName, &'a Eligib
             }
             Ineligible::KeptOff { .. } => {
                 format!(
-                    "add nodes with such slices, or relax its anti-affinity or topology spread: node {name} {reason}"
+                    "add nodes with such slices, or relax its pod affinity, anti-affinity or topology spread: node {name} {reason}"
                 )
             }
             Ineligible::Volume { .. } => {

@@ -62,6 +62,7 @@ mod situation;
 mod steps;
 mod supply;
 mod targets;
+mod together;
 mod trial;
 mod turn;
 mod turns;
@@ -136,21 +137,44 @@ fn decide_with(
         debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
         explain::gave_up(requests, &error)
     };
-    if !promises::are_made(requests) {
-        let advice = Advice::Tried { at_stake: None };
-        return plan((inventory, requests, policies), under_way, advice, memo).unwrap_or_else(gave_up);
-    }
-    let mut beside_promises = || -> Result<Decision, SolveError> {
-        let promises = Promises::new(inventory, requests, policies, under_way, memo)?;
-        let at_stake = promises.may_yield().then_some(AtStake { inventory, requests, under_way });
-        // Where a promise yields already, it may be kept in a changed fleet: no trial looks at that.
-        let advice = if promises.some_yield() { Advice::None } else { Advice::Tried { at_stake } };
-        let beside = (&promises.inventory, promises.requests.as_slice(), policies);
-        let mut decision = plan(beside, under_way, advice, memo)?;
-        promises.answer(&mut decision.report, requests);
-        Ok(decision)
+    let fleet = (inventory, requests, policies);
+    let found = match together::are_any(requests) {
+        true => together::decide(fleet, under_way, memo),
+        false => each_alone(fleet, under_way, Advised::Yes, memo),
     };
-    beside_promises().unwrap_or_else(gave_up)
+    found.unwrap_or_else(gave_up)
+}
+
+/// Whether those who are not served are told what would help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Advised {
+    Yes,
+    No,
+}
+
+/// Decides as if each request were for itself: nobody has to start with others, or near them.
+fn each_alone(
+    fleet: (&Inventory, &[Request], &[Policy]),
+    under_way: &UnderWay,
+    advised: Advised,
+    memo: &mut Memo,
+) -> Result<Decision, SolveError> {
+    let (inventory, requests, policies) = fleet;
+    let tried = |at_stake| match advised {
+        Advised::Yes => Advice::Tried { at_stake },
+        Advised::No => Advice::None,
+    };
+    if !promises::are_made(requests) {
+        return plan(fleet, under_way, tried(None), memo);
+    }
+    let promises = Promises::new(inventory, requests, policies, under_way, memo)?;
+    let at_stake = promises.may_yield().then_some(AtStake { inventory, requests, under_way });
+    // Where a promise yields already, it may be kept in a changed fleet: no trial looks at that.
+    let advice = if promises.some_yield() { Advice::None } else { tried(at_stake) };
+    let beside = (&promises.inventory, promises.requests.as_slice(), policies);
+    let mut decision = plan(beside, under_way, advice, memo)?;
+    promises.answer(&mut decision.report, requests);
+    Ok(decision)
 }
 
 /// Decides, and tells nobody what would help: so that what telling it costs can be measured.

@@ -23,6 +23,20 @@ impl RequestBuilder {
         self
     }
 
+    /// Its pod starts with all others of this gang or not at all.
+    #[must_use]
+    pub fn of_gang(mut self, gang: &str) -> Self {
+        self.0.together.gang = Some(gang.to_owned());
+        self
+    }
+
+    /// It goes where a label of nodes has the value that it has for all others with this rule.
+    #[must_use]
+    pub fn together(mut self, rule: &str, label: &str) -> Self {
+        self.0.together.rules.insert(rule.to_owned(), label.to_owned());
+        self
+    }
+
     /// A node that is not planned for has as many GPUs free as it asks for.
     #[must_use]
     pub fn finds(mut self, node: &str) -> Self {

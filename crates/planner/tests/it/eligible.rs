@@ -339,6 +339,9 @@ fn request_of(text: &str) -> RequestBuilder {
                 let topology = Some((*topology).to_owned()).filter(|label| label != "kubernetes.io/hostname");
                 request.kept_off("ridge", Apart::AntiAffinity { topology })
             }
+            ["near", topology] => {
+                request.kept_off("ridge", Apart::Affinity { topology: (*topology).to_owned() })
+            }
             ["spread", topology, max_skew] => {
                 let max_skew = max_skew.parse().expect("a number");
                 request.kept_off("ridge", Apart::Spread { topology: (*topology).to_owned(), max_skew })

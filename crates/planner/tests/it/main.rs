@@ -19,6 +19,7 @@ mod session;
 mod shares;
 mod solve;
 mod steady;
+mod together;
 mod varied_demand;
 mod whole_gpus;
 mod whole_on_demand;

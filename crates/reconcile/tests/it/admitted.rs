@@ -61,15 +61,31 @@ fn a_workload_does_not_outlive_the_node_to_which_it_is_kept() {
         happens(&mut cluster);
         let answer = one(&cluster);
         assert_eq!(answer.state, CheckState::Retry, "{fate}: {}", answer.message);
-        // One of its pods runs, and the other cannot.
+        assert!(answer.message.starts_with("its slices were lost"), "{}", answer.message);
+    }
+}
+
+/// `Retry` would end the pod that runs, which has its slice whatever became of the node for others.
+#[test]
+fn a_workload_of_which_a_pod_runs_is_never_taken_back_for_those_that_do_not() {
+    for (fate, happens) in FATES {
         let mut cluster = let_go(2);
         started(&mut cluster, 0, Some("n1"));
         started(&mut cluster, 1, None);
         assert_eq!(says(&cluster), [], "{fate}: before");
         happens(&mut cluster);
+        assert_eq!(says(&cluster), [], "{fate}");
+        // Who waits is told why all the same.
+        let told: Vec<String> = cluster.round().answers.iter().map(|answer| answer.text.clone()).collect();
+        assert!(told.iter().any(|text| text.contains("not served")), "{fate}: {told:?}");
+        // The pod is going, with its node: nothing of the workload runs any more.
+        let pods = cluster.objects.pods.iter_mut().filter(|((_, name), _)| name == "job-0");
+        for (_, pod) in pods {
+            let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(cluster.now);
+            std::sync::Arc::make_mut(pod).metadata.deletion_timestamp = Some(now);
+        }
         let answer = one(&cluster);
         assert_eq!(answer.state, CheckState::Retry, "{fate}: {}", answer.message);
-        assert!(answer.message.starts_with("its slices were lost"), "{}", answer.message);
     }
 }
 

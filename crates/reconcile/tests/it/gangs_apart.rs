@@ -9,13 +9,16 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::queues::{HOSTNAME, SMALL, add, fleet, one, workload};
 
-fn anti_affinity() -> Value {
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+fn anti_affinity(by: &str) -> Value {
     json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "llama"}}, "topologyKey": HOSTNAME}]}})
+        {"labelSelector": {"matchLabels": {"app": "llama"}}, "topologyKey": by}]}})
 }
 
-/// A StatefulSet of so many replicas, no two of which may be on one node: they are there, and Kueue gates them.
-fn replicas(cluster: &mut Cluster, count: u32) {
+/// A StatefulSet of so many replicas, no two of which may be on one node, or in one zone: they are there, and Kueue gates
+/// them.
+fn replicas(cluster: &mut Cluster, count: u32, by: &str) {
     let mut group = workload("statefulset-llama", SMALL, count);
     group["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama", "uid": "s"}]);
@@ -28,7 +31,7 @@ fn replicas(cluster: &mut Cluster, count: u32) {
                     "kueue.x-k8s.io/pod-group-name": "statefulset-llama"},
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama", "uid": "s",
                     "controller": true}]},
-            "spec": {"affinity": anti_affinity(), "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
+            "spec": {"affinity": anti_affinity(by), "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
                 "containers": [{"name": "main", "resources": {"limits": {SMALL: "1"}}}]},
             "status": {"phase": "Pending"},
         }));
@@ -50,7 +53,7 @@ fn nodes(round: &Round) -> BTreeSet<String> {
 #[test]
 fn each_of_them_gets_its_slice_on_a_node_of_its_own_before_the_first_starts() {
     let mut cluster = fleet();
-    replicas(&mut cluster, 2);
+    replicas(&mut cluster, 2, HOSTNAME);
     let answer = one(&cluster);
     assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
     assert!(answer.message.contains("n2 is to be changed for it"), "{}", answer.message);
@@ -63,12 +66,38 @@ fn each_of_them_gets_its_slice_on_a_node_of_its_own_before_the_first_starts() {
 #[test]
 fn where_there_are_fewer_nodes_than_pods_that_is_what_they_are_told() {
     let mut cluster = fleet();
-    replicas(&mut cluster, 3);
+    replicas(&mut cluster, 3, HOSTNAME);
     cluster.settle();
     let answer = one(&cluster);
     assert_eq!(answer.state, CheckState::Pending);
     assert!(answer.message.contains("its anti-affinity keeps it apart"), "{}", answer.message);
     assert!(answer.message.starts_with("slices for 2 of 3 pods are free; "), "{}", answer.message);
+}
+
+/// A second node in the zone of the first has free slices too, and the scheduler would not use them.
+#[test]
+fn each_of_them_gets_its_slice_in_a_zone_of_its_own() {
+    let zones = |all: [(&str, &str); 3]| {
+        let mut cluster = fleet();
+        cluster.hgx("n3");
+        for (name, zone) in all {
+            cluster.edit_node(name, |node| {
+                node.metadata.labels.get_or_insert_default().insert(ZONE.to_owned(), zone.to_owned());
+            });
+        }
+        cluster.is_cut("n2", "1g.10gb", 56);
+        replicas(&mut cluster, 2, ZONE);
+        cluster.settle();
+        cluster
+    };
+    let cluster = zones([("n1", "a"), ("n2", "a"), ("n3", "b")]);
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Ready, "{}", answer.message);
+    assert!(nodes(&cluster.round()).contains("n3"), "{:?}", nodes(&cluster.round()));
+    let cluster = zones([("n1", "a"), ("n2", "a"), ("n3", "a")]);
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
+    assert!(answer.message.contains("its anti-affinity keeps it apart"), "{}", answer.message);
 }
 
 /// Nobody has made its pods yet.
@@ -78,7 +107,7 @@ fn pods_that_are_to_come_keep_apart_as_their_template_says() {
     let mut job = workload("job", SMALL, 2);
     let template = &mut job["spec"]["podSets"][0]["template"];
     template["metadata"] = json!({"labels": {"app": "llama"}});
-    template["spec"]["affinity"] = anti_affinity();
+    template["spec"]["affinity"] = anti_affinity(HOSTNAME);
     add(&mut cluster, "Workload", job);
     assert_eq!(one(&cluster).state, CheckState::Pending);
     cluster.settle();

@@ -4,6 +4,7 @@
 mod admitted;
 mod cluster;
 mod gangs_apart;
+mod gangs_together;
 mod kept;
 mod mangled;
 mod many_pods;

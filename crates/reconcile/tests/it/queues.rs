@@ -232,18 +232,17 @@ fn a_promise_holds_until_the_pods_have_nodes_and_is_taken_back_when_its_node_is_
     assert_eq!(says(&cluster), [], "what is ready is not said again");
     let asked: Vec<RequestId> = cluster.round().planned.view.requests.iter().map(|r| r.id.clone()).collect();
     assert_eq!(asked.len(), 2, "its slices are planned for nobody else");
-    // One pod runs, the other has not been looked at.
-    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
-    cluster.add_pod(pod_of("job", 1, SMALL, None));
-    assert_eq!(cluster.round().planned.view.requests.len(), 1);
     let mut lost = cluster.objects.clone();
     lost.nodes.remove("n1");
     std::mem::swap(&mut lost, &mut cluster.objects);
     let answer = one(&cluster);
     assert_eq!((answer.state, answer.retry_after), (CheckState::Retry, Some(30)));
     assert!(answer.message.starts_with("its slices were lost"), "{}", answer.message);
-    // With the node, once both run: nothing, whatever becomes of it.
+    // With the node, one pod runs, the other has not been looked at. Then both run: nothing, whatever becomes of it.
     std::mem::swap(&mut lost, &mut cluster.objects);
+    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
+    cluster.add_pod(pod_of("job", 1, SMALL, None));
+    assert_eq!(cluster.round().planned.view.requests.len(), 1);
     cluster.add_pod(pod_of("job", 1, SMALL, Some("n1")));
     assert_eq!(says(&cluster), []);
     cluster.objects.nodes.remove("n1");

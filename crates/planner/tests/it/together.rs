@@ -1,0 +1,346 @@
+//! Pods that start together and have to be in one part of the cluster: stories, and brute force over the parts.
+
+use std::collections::BTreeSet;
+
+use planner::check::{check, check_together, is_sound};
+use planner::decide::{Decision, decide};
+use planner::demand::{Apart, Request};
+use planner::inventory::Inventory;
+use planner::policy::Policy;
+use planner::report::{Outcome, Why};
+use planner::testing::{GpuBuilder, NodeBuilder, a100, fleet, node, policy, request};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+const RACK: &str = "example.com/rack";
+
+fn in_zone(zone: &str, gpus: impl IntoIterator<Item = GpuBuilder>) -> NodeBuilder {
+    gpus.into_iter().fold(node().label(ZONE, zone), NodeBuilder::gpu)
+}
+
+/// So many pods of a gang, each with one slice, that have to be in one zone.
+fn gang(name: &str, pods: usize, slice: &str) -> Vec<Request> {
+    let pod = |n| request(&format!("{name}-{n}")).asks(slice, 1).of_gang(name).together(name, ZONE).build();
+    (0..pods).map(pod).collect()
+}
+
+/// Decides, and has everything checked that can be.
+#[track_caller]
+fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
+    let decision = decide(inventory, requests, policies);
+    let notes = check(&decision.plan, inventory, requests, policies);
+    assert!(is_sound(&notes), "{notes:?}");
+    assert_eq!(check_together(&decision.report.requests, inventory, requests), vec![]);
+    decision
+}
+
+/// Where each request is served, by name; `-` where it is not.
+fn nodes(decision: &Decision) -> Vec<(String, String)> {
+    let node = |outcome: &Outcome| match outcome {
+        Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => node.to_string(),
+        Outcome::Unserved { .. } => "-".to_owned(),
+    };
+    let mut all: Vec<_> =
+        decision.report.requests.iter().map(|r| (r.id.name.clone(), node(&r.outcome))).collect();
+    all.sort();
+    all
+}
+
+/// The nodes of those whose name begins so.
+fn nodes_of(decision: &Decision, name: &str) -> BTreeSet<String> {
+    nodes(decision).into_iter().filter(|(of, _)| of.starts_with(name)).map(|(_, node)| node).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Zone `a` has a slice for one pod at once, and one GPU more; zone `b` has two GPUs that have to be cut.
+fn two_zones() -> Inventory {
+    fleet()
+        .node("a1", in_zone("a", [a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")]))
+        .node("b1", in_zone("b", [a100()]))
+        .node("b2", in_zone("b", [a100()]))
+        .build()
+}
+
+/// Whether no change serves anybody. Empty GPUs are cut all the same, for whoever comes.
+fn is_cut_for_nobody(decision: &Decision) -> bool {
+    decision.plan.steps.iter().all(|step| step.serves.is_empty())
+}
+
+fn reason(decision: &Decision, name: &str) -> String {
+    let report = decision.report.requests.iter().find(|report| report.id.name == name).expect("it asks");
+    report.outcome.to_string()
+}
+
+#[test]
+fn a_gang_is_planned_for_one_zone_where_pods_by_themselves_would_be_planned_for_two() {
+    let inventory = two_zones();
+    let policies = [policy("p").build()];
+    let mut alone = gang("train", 3, "3g.40gb");
+    alone.iter_mut().for_each(|request| request.together = planner::demand::Together::default());
+    // The slice that is there is taken first: fewer GPUs change.
+    assert!(nodes_of(&decided(&inventory, &alone, &policies), "train").contains("a1"));
+    let together = decided(&inventory, &gang("train", 3, "3g.40gb"), &policies);
+    assert_eq!(nodes_of(&together, "train"), set(&["b1", "b2"]));
+}
+
+#[test]
+fn of_the_zones_that_have_slices_for_all_the_one_with_the_least_to_change_is_taken() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100(), a100()]))
+        .node("b1", in_zone("b", [cut(), a100().used("7g.80gb", 0, "held")]))
+        .build();
+    let policies = [policy("p").build()];
+    let decision = decided(&inventory, &gang("train", 2, "3g.40gb"), &policies);
+    assert_eq!(nodes_of(&decision, "train"), set(&["b1"]));
+    assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
+}
+
+#[test]
+fn where_no_zone_has_slices_for_all_of_them_nothing_is_cut_and_they_are_told_how_many_would_do() {
+    let mut inventory = two_zones();
+    let full = in_zone("b", [a100().used("7g.80gb", 0, "held-too")]);
+    inventory.nodes.insert("b3".into(), full.build());
+    let decision = decided(&inventory, &gang("train", 5, "3g.40gb"), &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "train"), set(&["-"]));
+    assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
+    assert_eq!(
+        reason(&decision, "train-0"),
+        "not served: its 5 pods start together and have to be in one part of the cluster by topology.kubernetes.io/zone, \
+         and none has slices for all of them: for 4 in b. What would help: start at most 4 pods that have to have the same topology.kubernetes.io/zone"
+    );
+    // What it says would help does.
+    let fewer = decided(&inventory, &gang("train", 4, "3g.40gb"), &[policy("p").build()]);
+    assert_eq!(nodes_of(&fewer, "train"), set(&["b1", "b2"]));
+}
+
+#[test]
+fn a_node_without_the_label_is_in_no_zone() {
+    let inventory =
+        fleet().node("n1", node().gpu(a100()).gpu(a100())).node("b1", in_zone("b", [a100()])).build();
+    let decision = decided(&inventory, &gang("train", 3, "3g.40gb"), &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "train"), set(&["-"]));
+    let decision = decided(&inventory, &gang("train", 2, "3g.40gb"), &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "train"), set(&["b1"]));
+}
+
+#[test]
+fn who_comes_first_loses_nothing_to_a_gang() {
+    let inventory = fleet().node("b1", in_zone("b", [a100()])).build();
+    let mut requests = gang("train", 2, "3g.40gb");
+    requests.push(request("urgent").asks("4g.40gb", 1).priority(10).build());
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "urgent"), set(&["b1"]));
+    assert_eq!(nodes_of(&decision, "train"), set(&["-"]));
+}
+
+/// Whose gang is not served leaves its slices to others.
+#[test]
+fn what_a_gang_cannot_use_goes_to_others() {
+    let inventory = two_zones();
+    let mut requests = gang("train", 5, "3g.40gb");
+    requests.iter_mut().for_each(|request| request.priority = 5);
+    requests.push(request("lab").asks("7g.80gb", 1).build());
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert!(nodes_of(&decision, "lab").iter().all(|node| node.starts_with('b')), "{:?}", nodes(&decision));
+}
+
+#[test]
+fn two_gangs_with_one_rule_are_in_one_zone_since_the_scheduler_puts_the_second_beside_the_first() {
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100()]))
+        .node("b1", in_zone("b", [a100()]))
+        .node("b2", in_zone("b", [a100().used("4g.40gb", 0, "held")]))
+        .build();
+    let mut requests = gang("one", 2, "3g.40gb");
+    requests.extend(gang("two", 2, "3g.40gb"));
+    let policies = [policy("p").build()];
+    let apart = decided(&inventory, &requests, &policies);
+    assert!(!nodes_of(&apart, "one").contains("-") && !nodes_of(&apart, "two").contains("-"));
+    for request in &mut requests {
+        request.together.rules = [("both".to_owned(), ZONE.to_owned())].into();
+    }
+    let decision = decided(&inventory, &requests, &policies);
+    let served: BTreeSet<String> = nodes_of(&decision, "");
+    assert!(served.contains("-"), "three slices of a zone are not enough for four: {:?}", nodes(&decision));
+}
+
+#[test]
+fn who_was_promised_a_node_stays_in_its_zone() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let inventory =
+        fleet().node("a1", in_zone("a", [cut()])).node("b1", in_zone("b", [cut(), cut()])).build();
+    let policies = [policy("p").build()];
+    let mut requests = gang("train", 2, "3g.40gb");
+    for node in ["a1", "b1"] {
+        requests[1].promised = Some(node.into());
+        assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&[node]));
+    }
+}
+
+/// The pods of a Deployment start one by one: those that find a place in the zone do.
+#[test]
+fn pods_that_start_by_themselves_are_served_as_far_as_one_zone_goes() {
+    let mut requests = gang("serve", 5, "3g.40gb");
+    requests.iter_mut().for_each(|request| request.together.gang = None);
+    let decision = decided(&two_zones(), &requests, &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "serve"), set(&["-", "b1", "b2"]));
+    let served = nodes(&decision).iter().filter(|(_, node)| node != "-").count();
+    assert_eq!(served, 4);
+}
+
+#[test]
+fn two_rules_of_one_gang_hold_at_once() {
+    let rack = |zone: &str, rack: &str, gpus: Vec<GpuBuilder>| in_zone(zone, gpus).label(RACK, rack);
+    let inventory = fleet()
+        .node("a1", rack("a", "r1", vec![a100()]))
+        .node("a2", rack("a", "r2", vec![a100()]))
+        .node("b1", rack("b", "r1", vec![a100(), a100()]))
+        .build();
+    let mut requests = gang("train", 3, "3g.40gb");
+    for request in &mut requests {
+        request.together.rules.insert("rack".to_owned(), RACK.to_owned());
+    }
+    assert_eq!(nodes_of(&decided(&inventory, &requests, &[policy("p").build()]), "train"), set(&["b1"]));
+}
+
+/// A set with the rule and one without it start together all the same.
+#[test]
+fn a_gang_is_whole_only_with_those_of_it_that_may_be_anywhere() {
+    let inventory = fleet().node("b1", in_zone("b", [a100()])).build();
+    let mut requests = gang("train", 2, "3g.40gb");
+    requests.push(request("train-lead").asks("1g.10gb", 1).of_gang("train").build());
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert_eq!(nodes_of(&decision, "train"), set(&["-"]));
+    assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
+}
+
+#[test]
+fn with_the_oldest_first_an_older_gang_comes_before_a_younger_pod_that_asks_for_more() {
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100().used("4g.40gb", 0, "held")]))
+        .node("b1", in_zone("b", [a100()]))
+        .build();
+    let mut requests = gang("train", 2, "2g.20gb");
+    requests.push(request("late").asks("7g.80gb", 1).since(5).build());
+    let most = decided(&inventory, &requests, &[policy("p").build()]);
+    assert_eq!(nodes_of(&most, "late"), set(&["b1"]));
+    let oldest = decided(&inventory, &requests, &[policy("p").oldest_first().build()]);
+    assert!(!nodes_of(&oldest, "train").contains("-"), "{:?}", nodes(&oldest));
+}
+
+/// The checker finds both mistakes by itself.
+#[test]
+fn a_plan_that_scatters_a_gang_or_serves_half_of_it_is_objected_to() {
+    let inventory = two_zones();
+    let policies = [policy("p").build()];
+    let mut alone = gang("train", 3, "3g.40gb");
+    alone.iter_mut().for_each(|request| request.together = planner::demand::Together::default());
+    let scattered = decide(&inventory, &alone, &policies);
+    let requests = gang("train", 3, "3g.40gb");
+    let reports = &scattered.report.requests;
+    let said = |reports: &[planner::report::RequestReport]| -> Vec<String> {
+        check_together(reports, &inventory, &requests).iter().map(ToString::to_string).collect()
+    };
+    assert!(
+        said(reports)
+            .iter()
+            .any(|note| note.contains("has to be where topology.kubernetes.io/zone is the same"))
+    );
+    let mut fewer = decide(&inventory, &requests, &policies).report.requests;
+    assert_eq!(said(&fewer), [""; 0]);
+    fewer.pop();
+    assert_eq!(
+        said(&fewer),
+        ["fatal: others start together with Pod lab/train-2 and are served, and it is not"]
+    );
+    // Of what a plan makes, the operator asks in each round.
+    let b = inventory.nodes.iter().map(|(name, node)| (name.clone(), node.clone()));
+    let zones = ["a", "b", "c"];
+    let mut moved = inventory.clone();
+    for ((name, mut node), zone) in b.zip(zones) {
+        node.labels.insert(ZONE.to_owned(), zone.to_owned());
+        moved.nodes.insert(name, node);
+    }
+    let plan = decide(&inventory, &requests, &policies).plan;
+    assert!(!is_sound(&check(&plan, &moved, &requests, &policies)));
+}
+
+#[test]
+fn why_it_waits_is_the_planners_where_no_pod_of_it_could_be_served() {
+    let decision = decided(&two_zones(), &gang("train", 2, "1g.5gb"), &[policy("p").build()]);
+    let reports = &decision.report.requests;
+    let is_profile =
+        |outcome: &Outcome| matches!(outcome, Outcome::Unserved { why: Why::NoSuchProfile { .. }, .. });
+    assert!(reports.iter().all(|report| is_profile(&report.outcome)), "{reports:?}");
+}
+
+/// A GPU of small fleets: how it is cut and held.
+fn gpus() -> impl Strategy<Value = usize> {
+    0_usize..6
+}
+
+fn gpu(kind: usize) -> GpuBuilder {
+    match kind {
+        0 | 1 => a100(),
+        2 => a100().idle("3g.40gb", 4).used("4g.40gb", 0, "h"),
+        3 => a100().used("3g.40gb", 4, "h"),
+        4 => a100().idle("1g.10gb", 0).idle("1g.10gb", 1).used("2g.20gb", 2, "h"),
+        _ => a100().used("7g.80gb", 0, "h"),
+    }
+}
+
+/// The levels of the objective that a plan reaches, in their order.
+fn values(decision: &Decision) -> Vec<(String, i64)> {
+    // Where all are in one group there is no level for age.
+    let is_told = |level: &str| !level.contains("node") && !level.starts_with("age");
+    let of = decision.report.certificate.iter().filter(|level| is_told(&level.level));
+    of.map(|level| (level.level.clone(), level.value)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// What is found is the best of all zones, and of the plan without the gang.
+    #[test]
+    fn no_zone_is_better(
+        nodes in vec((0_usize..3, vec(gpus(), 1..3)), 2..5),
+        pods in 2_usize..5,
+        slice in prop::sample::select(vec!["1g.10gb", "2g.20gb", "3g.40gb"]),
+        others in vec(prop::sample::select(vec!["1g.10gb", "3g.40gb", "7g.80gb"]), 0..3),
+        first in 0_i32..2,
+    ) {
+        let mut inventory = fleet();
+        for (n, (zone, gpus)) in nodes.iter().enumerate() {
+            let zone = ["a", "b", "c"][*zone];
+            inventory = inventory.node(&format!("n{n}"), in_zone(zone, gpus.iter().map(|kind| gpu(*kind))));
+        }
+        let inventory = inventory.build();
+        let mut requests = gang("train", pods, slice);
+        let other = |(n, slice): (usize, &&str)| request(&format!("o{n}")).asks(slice, 1).priority(first).build();
+        requests.extend(others.iter().enumerate().map(other));
+        let policies = [policy("p").build()];
+        let decision = decided(&inventory, &requests, &policies);
+        let kept_to = |zone: Option<&str>| {
+            let mut requests = requests.clone();
+            for request in requests.iter_mut().filter(|request| request.together.gang.is_some()) {
+                request.together = planner::demand::Together::default();
+                let off = inventory.nodes.iter().filter(|(_, node)| zone != Some(node.labels[ZONE].as_str()));
+                let rule = Apart::Elsewhere { topology: ZONE.to_owned() };
+                request.constraints.kept_off.extend(off.map(|(name, _)| (name.clone(), rule.clone())));
+            }
+            decide(&inventory, &requests, &policies)
+        };
+        let is_whole = |decision: &Decision| {
+            let of = nodes_of(decision, "train");
+            !of.contains("-") || of == set(&["-"])
+        };
+        let all = [Some("a"), Some("b"), Some("c"), None].map(kept_to);
+        let best = all.iter().filter(|decision| is_whole(decision)).map(values).min();
+        prop_assert_eq!(Some(values(&decision)), best);
+    }
+}
