@@ -239,6 +239,11 @@ impl<'a> Stage<'a> {
             self.kubectl(&["uncordon", node])?;
         }
         let labels = there["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        // Nobody gives a node back to MIG manager that was an agent's, once its policy is gone.
+        let manager = "nvidia.com/gpu.deploy.mig-manager";
+        if labels.get(manager).is_some_and(|value| value == "false") {
+            self.kubectl(&["label", "node", node, "--overwrite", &format!("{manager}=true")])?;
+        }
         if labels.values().any(|value| value == "paused-for-mig-change") {
             self.restart_operand(node, "nvidia-mig-manager")?;
         }
