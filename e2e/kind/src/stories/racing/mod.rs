@@ -105,21 +105,23 @@ fn cut_anew(
 ) -> anyhow::Result<Vec<Steps>> {
     let (admissions, recuts) = (stage.often.admissions, stage.often.recuts);
     let mut steps: Vec<Steps> = Vec::new();
-    let mut tries = 0;
+    // What one request left may serve the next one: that is no recut.
+    let (mut tries, mut done) = (0, 0);
     loop {
-        let done = steps.len() as u64;
         let all = pace.created.load(Ordering::Relaxed) >= admissions;
         if done >= recuts && all {
             return Ok(steps);
         }
         pace.may.store((admissions * (done + 1)).div_ceil(recuts.max(1)).min(admissions), Ordering::Relaxed);
-        let (resource, many) = asks(done, gpus);
+        let (resource, many) = asks(steps.len() as u64, gpus);
+        let before = witness.seen().destroyed.len();
         tries += 1;
         let name = format!("asks-{tries}");
         let mut uid = String::new();
         let served = asks_for(stage, node, &name, (resource, many), &mut uid)?;
         witness.are_told_to_end([uid]);
         stage.ends_work(&name)?;
+        done += u64::from(served.is_some() && witness.seen().destroyed.len() > before);
         steps.extend(served);
         witness.is_awake()?;
     }
