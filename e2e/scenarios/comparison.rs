@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use e2e::provider::Kind;
 use e2e::{Fleet, NodeSpec, POOL, Scene, mig, pod, policy, scenario_on_any_nodes};
 use operands::Flavour;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A network card of NVIDIA's Network Operator.
 const NIC: &str = "nvidia.com/hostdev";
+
+/// A share of a whole GPU.
+const SHARED: &str = "nvidia.com/gpu.shared";
 
 /// What there is at the end: by its place, what it says.
 type End = BTreeMap<String, String>;
@@ -95,6 +98,35 @@ fn compared(expected: &End, end: &End) -> Vec<String> {
         .collect()
 }
 
+/// The end is that of virtual nodes, apart from what differs on kind, where it is on kind.
+async fn ends_as(scene: &Scene, file: &str, differences: &str) -> anyhow::Result<()> {
+    let end = end_of(scene).await?;
+    let mut expected: End = read(file)?;
+    if Kind::asked_for()?.has_real_nodes() {
+        for Difference { at, on_virtual_nodes, on_kind, why } in read::<Vec<Difference>>(differences)? {
+            anyhow::ensure!(!why.is_empty(), "{at} is not explained");
+            anyhow::ensure!(
+                on_virtual_nodes.as_deref() == Some("*") || expected.get(&at) == on_virtual_nodes.as_ref(),
+                "{at} says on virtual nodes {:?}, and {differences} has {on_virtual_nodes:?}",
+                expected.get(&at)
+            );
+            match on_kind {
+                Some(value) => drop(expected.insert(at, value)),
+                None => drop(expected.remove(&at)),
+            }
+        }
+    }
+    let different = compared(&expected, &end);
+    anyhow::ensure!(
+        different.is_empty(),
+        "the end is another one; comparison/{file} has that of virtual nodes, and {differences} where kind \
+         differs, each with why:\n{}\nall of it:\n{}",
+        different.concat(),
+        serde_saphyr::to_string(&end)?
+    );
+    Ok(())
+}
+
 #[test]
 fn one_story_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
     scenario_on_any_nodes(async |scene| {
@@ -128,33 +160,40 @@ fn one_story_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
             })
             .await?;
 
-        let end = end_of(scene).await?;
-        let mut expected: End = read("end.yaml")?;
-        if Kind::asked_for()?.has_real_nodes() {
-            for Difference { at, on_virtual_nodes, on_kind, why } in
-                read::<Vec<Difference>>("differences.yaml")?
-            {
-                anyhow::ensure!(!why.is_empty(), "{at} is not explained");
-                anyhow::ensure!(
-                    on_virtual_nodes.as_deref() == Some("*")
-                        || expected.get(&at) == on_virtual_nodes.as_ref(),
-                    "{at} says on virtual nodes {:?}, and differences.yaml has {on_virtual_nodes:?}",
-                    expected.get(&at)
-                );
-                match on_kind {
-                    Some(value) => drop(expected.insert(at, value)),
-                    None => drop(expected.remove(&at)),
-                }
-            }
-        }
-        let different = compared(&expected, &end);
-        anyhow::ensure!(
-            different.is_empty(),
-            "the end is another one; comparison/end.yaml has that of virtual nodes, and differences.yaml where kind \
-             differs, each with why:\n{}\nall of it:\n{}",
-            different.concat(),
-            serde_saphyr::to_string(&end)?
-        );
-        Ok(())
+        ends_as(scene, "end.yaml", "differences.yaml").await
+    });
+}
+
+#[test]
+fn a_story_of_shared_gpus_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
+    scenario_on_any_nodes(async |scene| {
+        let node = NodeSpec::new("n1", 2, "T4").label(POOL, "research");
+        let release = "go-modules".to_owned();
+        let fleet = Fleet { flavour: Flavour::Helm, release, nodes: vec![node], ..Fleet::default() };
+        scene.world(fleet).await?;
+        scene.operator_with(|settings| settings.patch_device_plugin = true).await?;
+        let shared = |replicas: u32| {
+            let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": replicas}]);
+            policy("research", "research")
+                .spec("/layout", json!({"type": "None"}))
+                .spec("/sharing", json!({"type": "TimeSlicing", "rules": rules}))
+        };
+        scene.apply(shared(4)).await?;
+        scene.offers_resources("n1", &[(SHARED, 8)]).await?;
+        scene.apply(pod("p", SHARED, 1)).await?;
+        assert_eq!(scene.runs("p").await?, "n1");
+        scene.converged("research").await?;
+        // More for each GPU, under a pod that has a share.
+        scene.apply(shared(6)).await?;
+        scene.offers_resources("n1", &[(SHARED, 12)]).await?;
+        scene.converged("research").await?;
+        // Discovery looks at its own pace.
+        scene
+            .node("n1", "is labelled by how it is shared", |node| {
+                let labels = node.metadata.labels.as_ref()?;
+                (labels.get("nvidia.com/gpu.replicas")? == "6").then_some(())
+            })
+            .await?;
+        ends_as(scene, "shared-end.yaml", "shared-differences.yaml").await
     });
 }

@@ -99,10 +99,8 @@ struct Operator {
     /// The folder with the operator's image, as `cargo xtask image` makes it
     #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_IMAGES", hide = true)]
     images: Option<PathBuf>,
-    /// How often `shared-by-hand` switches a node to measure how long that
-    /// takes; 100 for a 99th percentile that is not the maximum
-    #[arg(long, value_name = "TIMES", default_value_t = 21)]
-    switches: u32,
+    #[command(flatten)]
+    often: stories::Often,
 }
 
 impl Up {
@@ -136,7 +134,7 @@ impl Operator {
         progress.step("loading Slicewright's operator into the nodes", || {
             kind::operator::load(&cluster, place, images)
         })?;
-        stories::tell(&cluster, place, names, self.switches, progress)
+        stories::tell(&cluster, place, names, self.often, progress)
     }
 }
 

@@ -49,7 +49,10 @@ pub fn load(cluster: &Cluster<'_>, place: &Place, images: &Path) -> anyhow::Resu
 /// # Errors
 /// When it does not become ready.
 pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
-    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", DEADLINE])
+    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", DEADLINE])?;
+    // Nothing can be put into a namespace that goes: who wants agents next has to find it gone.
+    let gone = ["wait", "--for=delete", "namespace", AGENT_NAMESPACE, DEADLINE];
+    call(cluster.kubectl()?.args(gone)).map(drop)
 }
 
 /// The same with the agent of GPU nodes, which may do what this mode says. It

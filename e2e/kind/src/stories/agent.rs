@@ -20,7 +20,7 @@ const LAYOUT: &str = "nvidia.com/mig.config";
 impl Stage<'_> {
     /// The agent is installed, or told otherwise what it may do; its pods are
     /// ready, so their reports are there.
-    fn has_agents(&self, mode: &str) -> anyhow::Result<()> {
+    pub(super) fn has_agents(&self, mode: &str) -> anyhow::Result<()> {
         operator::install_with_agents(self.cluster, self.place, mode)?;
         // What the driver's installation would be: the simulated GPUs are a folder of the node.
         let pod = json!({
@@ -36,7 +36,7 @@ impl Stage<'_> {
     /// Waits until an agent that may do this reports from a node, and what it
     /// reports is so; by the UUID of each slice its profile and the pod that
     /// has it.
-    fn agent_reports(
+    pub(super) fn agent_reports(
         &self,
         node: &str,
         mode: &str,
@@ -123,11 +123,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.nothing_is_paused(&node)?;
 
     // Back to MIG manager, under the same pods: it finds what it is told, and touches nothing.
-    stage.has_agents("report")?;
-    stage.until("the node is MIG manager's again", || {
-        let now = (stage.label(&node, LAYOUT)?, stage.label(&node, &format!("{LAYOUT}.state"))?);
-        Ok(if now.0 != HANDED_OVER && now.1 == "success" { Ok(()) } else { Err(format!("{now:?}")) })
-    })?;
+    stage.hands_over_to_mig_manager(&node)?;
     ensure!(
         stage.containers(&pods)? == before,
         "a pod that computed is another container after the handover"
@@ -142,8 +138,17 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 }
 
 impl Stage<'_> {
+    /// The agent of a node may only report: MIG manager has the node again, and finds what it is told.
+    pub(super) fn hands_over_to_mig_manager(&self, node: &str) -> anyhow::Result<()> {
+        self.has_agents("report")?;
+        self.until("the node is MIG manager's again", || {
+            let now = (self.label(node, LAYOUT)?, self.label(node, &format!("{LAYOUT}.state"))?);
+            Ok(if now.0 != HANDED_OVER && now.1 == "success" { Ok(()) } else { Err(format!("{now:?}")) })
+        })
+    }
+
     /// No operand of a node waits for a change of ours.
-    fn nothing_is_paused(&self, node: &str) -> anyhow::Result<()> {
+    pub(super) fn nothing_is_paused(&self, node: &str) -> anyhow::Result<()> {
         let labels = self.get("node", node)?["metadata"]["labels"].clone();
         let labels = labels.as_object().cloned().unwrap_or_default();
         let paused: Vec<_> = labels.iter().filter(|(_, value)| *value == "paused-for-slicewright").collect();

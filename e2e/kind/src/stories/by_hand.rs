@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use super::percentile;
 use super::stage::Stage;
 use crate::call::{call, pause};
 use crate::cluster::DEADLINE;
@@ -339,7 +340,7 @@ fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
 /// How long it takes from a label until pods can have what it says.
 fn measure(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let keys = [("by-4", "gpu.shared", 4), ("by-6", "gpu.shared", 6), ("default", "gpu", 1)];
-    let switches = stage.switches;
+    let switches = stage.often.switches;
     let mut took = Vec::new();
     for (number, (key, resource, replicas)) in (0..switches).zip(keys.into_iter().cycle()) {
         // Kubelet writes its node's status every ten seconds, and has just done so: at another moment each time.
@@ -359,12 +360,6 @@ fn measure(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
         "from the label to allocatable, {switches} switches: p50 {half:.1} s, p99 {nearly_all:.1} s, {most:.1} s at most"
     ));
     Ok(())
-}
-
-/// The least of sorted values that so many in a hundred are not above.
-fn percentile(sorted: &[f64], hundredths: usize) -> Option<f64> {
-    let rank = (sorted.len() * hundredths).div_ceil(100);
-    sorted.get(rank.checked_sub(1)?).copied()
 }
 
 fn on_a100s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
@@ -396,17 +391,4 @@ fn on_a100s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> 
     stage.offers(node, &[])?;
     stage.configured(node, "")?;
     stage.offers(node, &[("mig-1g.10gb", 7 * gpus)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percentile;
-
-    #[test]
-    fn a_percentile_is_one_of_the_values_that_were_measured() {
-        let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!((percentile(&values, 50), percentile(&values, 99)), (Some(50.0), Some(99.0)));
-        assert_eq!((percentile(&values[..21], 50), percentile(&values[..21], 99)), (Some(11.0), Some(21.0)));
-        assert_eq!((percentile(&values[..1], 50), percentile(&[], 99)), (Some(1.0), None));
-    }
 }

@@ -9,6 +9,7 @@ use gpu::{DriverBranch, Machine, Model};
 use jiff::Timestamp;
 use operands::{Flavour, Node, Release, Setup};
 
+use super::by_hand::{LABEL, as_before, configurations};
 use super::stage::Stage;
 
 /// Keys that one side has, or has otherwise, and why. A key that ends with a
@@ -28,16 +29,60 @@ const EXPLAINED: &[(&str, &str)] = &[
 /// on both.
 const COMPARED: &[&str] = &["nvidia.com/"];
 
-/// Every worker, whole and cut.
+/// How a worker is, of those ways in which it is compared.
+#[derive(Clone, Copy, Debug)]
+struct As {
+    /// MIG manager's layout; none, where the cards know no MIG.
+    layout: Option<&'static str>,
+    /// The administrators' configuration by which it is shared, if it is.
+    shared: Option<&'static str>,
+}
+
+/// Every worker, whole and cut; then those that are shared.
 pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let mut differences = Vec::new();
-    for (node, gpus) in stage.nodes()? {
-        for layout in layouts(&gpus)? {
-            differences.extend(compare(stage, &node, &gpus, *layout)?);
+    let nodes = stage.nodes()?;
+    for (node, gpus) in &nodes {
+        for layout in layouts(gpus)? {
+            differences.extend(compare(stage, node, gpus, As { layout: *layout, shared: None })?);
         }
     }
+    let shared: Vec<_> = nodes.iter().filter(|(_, gpus)| !ways_to_share(gpus).is_empty()).collect();
+    let told = compare_shared(stage, &shared);
+    let names: Vec<_> = shared.iter().map(|(node, _)| node.as_str()).collect();
+    let mut found = Vec::new();
+    as_before(stage, &names, told.map(|different| found = different))?;
+    differences.extend(found);
     ensure!(differences.is_empty(), "differences that nobody has explained:\n  {}", differences.join("\n  "));
     Ok(())
+}
+
+/// Those whose devices several pods share, by an administrator's hand.
+fn compare_shared(stage: &Stage<'_>, nodes: &[(&String, &String)]) -> anyhow::Result<Vec<String>> {
+    let mut differences = Vec::new();
+    stage.has_configurations()?;
+    for (node, gpus) in nodes {
+        for way in ways_to_share(gpus) {
+            stage.configured(node, way.shared.unwrap_or_default())?;
+            differences.extend(compare(stage, node, gpus, *way)?);
+        }
+    }
+    Ok(differences)
+}
+
+/// How a worker is shared where it is compared: cards that know no MIG, and a card that does, whole and cut; a shared
+/// resource has the name of those that are not, or one of its own.
+fn ways_to_share(gpus: &str) -> &'static [As] {
+    match gpus.split_once('x').map(|(_, model)| model) {
+        Some("T4") => {
+            &[As { layout: None, shared: Some("by-4") }, As { layout: None, shared: Some("by-4-unnamed") }]
+        }
+        Some("A100-80GB") => &[
+            As { layout: Some("all-disabled"), shared: Some("by-4-unnamed") },
+            As { layout: Some("all-balanced"), shared: Some("slices-by-2") },
+        ],
+        _ => &[],
+    }
 }
 
 /// How a worker is compared: whole and cut, or as it is, where its cards know no MIG.
@@ -56,8 +101,8 @@ fn model(gpus: &str) -> anyhow::Result<(Arc<Model>, u8)> {
     Ok((model, count.parse()?))
 }
 
-fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: Option<&str>) -> anyhow::Result<Vec<String>> {
-    let virtual_node = virtual_node(node, gpus, layout)?;
+fn compare(stage: &Stage<'_>, node: &str, gpus: &str, way: As) -> anyhow::Result<Vec<String>> {
+    let virtual_node = virtual_node(node, gpus, way)?;
     let offers: Vec<(&str, u64)> = virtual_node
         .allocatable()
         .iter()
@@ -65,7 +110,7 @@ fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: Option<&str>) -> a
         .map(|(name, many)| (name.trim_start_matches("nvidia.com/"), *many))
         .collect();
     // The end state that pods see is the same, or this fails.
-    match layout {
+    match way.layout {
         Some(layout) => stage.cut(node, layout, &offers)?,
         None => stage.offers(node, &offers)?,
     }
@@ -81,13 +126,14 @@ fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: Option<&str>) -> a
     Ok(match same {
         Ok(()) => Vec::new(),
         Err(_) => {
-            last.into_iter().map(|line| format!("{gpus}, {}: {line}", layout.unwrap_or("as it is"))).collect()
+            let (layout, shared) = (way.layout.unwrap_or("as it is"), way.shared.unwrap_or("not shared"));
+            last.into_iter().map(|line| format!("{gpus}, {layout}, {shared}: {line}")).collect()
         }
     })
 }
 
-/// The virtual node with these GPUs, after it was cut like this.
-fn virtual_node(name: &str, gpus: &str, layout: Option<&str>) -> anyhow::Result<Node> {
+/// The virtual node with these GPUs, after it was cut and shared like this.
+fn virtual_node(name: &str, gpus: &str, way: As) -> anyhow::Result<Node> {
     let (model, count) = model(gpus)?;
     let release = Release::find("go-modules")?;
     let setup = Setup {
@@ -100,7 +146,16 @@ fn virtual_node(name: &str, gpus: &str, layout: Option<&str>) -> anyhow::Result<
     for _ in 0..count {
         machine = machine.with_gpu(&model);
     }
-    Ok(Node::new(setup, machine, BTreeMap::new(), None, layout)?)
+    let mut node = Node::new(setup, machine, BTreeMap::new(), None, way.layout)?;
+    if let Some(key) = way.shared {
+        node.set_plugin_config(Some(configurations()), "default");
+        node.patch_labels([(LABEL, Some(key))]);
+        // Until nothing more is to come.
+        while let Some(at) = node.next_event() {
+            node.tick(at);
+        }
+    }
+    Ok(node)
 }
 
 fn of_interest(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
@@ -159,12 +214,35 @@ mod tests {
         for gpus in crate::fleet::usual() {
             let gpus = gpus.to_string();
             for layout in layouts(&gpus).unwrap() {
-                let node = virtual_node("n", &gpus, *layout).unwrap();
+                let node = virtual_node("n", &gpus, As { layout: *layout, shared: None }).unwrap();
                 let whole = !matches!(layout, Some("all-balanced"));
                 let offers =
                     |name: &str| node.allocatable().iter().any(|(key, n)| key.starts_with(name) && *n > 0);
                 assert_eq!((offers("nvidia.com/gpu"), offers("nvidia.com/mig-")), (whole, !whole), "{gpus}");
             }
         }
+    }
+
+    #[test]
+    fn a_virtual_node_is_shared_as_the_administrators_configuration_says() {
+        let of = |gpus: &str| -> Vec<(String, u64, Option<String>)> {
+            let one = |way: &As| {
+                let node = virtual_node("n", gpus, *way).unwrap();
+                let most = node.allocatable().iter().max_by_key(|(_, many)| **many).unwrap();
+                (most.0.clone(), *most.1, node.labels().get("nvidia.com/gpu.sharing-strategy").cloned())
+            };
+            ways_to_share(gpus).iter().map(one).collect()
+        };
+        let by_turns = Some("time-slicing".to_owned());
+        assert_eq!(
+            of("2xT4"),
+            [
+                ("nvidia.com/gpu.shared".to_owned(), 8, by_turns.clone()),
+                ("nvidia.com/gpu".to_owned(), 8, by_turns.clone())
+            ]
+        );
+        let a100 = of("2xA100-80GB");
+        assert_eq!(a100[0], ("nvidia.com/gpu".to_owned(), 8, by_turns));
+        assert_eq!((a100[1].0.as_str(), a100[1].1), ("nvidia.com/mig-1g.10gb", 8));
     }
 }

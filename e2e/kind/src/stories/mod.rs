@@ -13,6 +13,7 @@ mod faults;
 mod hardware;
 mod labels;
 mod mps;
+mod racing;
 mod seed;
 mod sharing;
 mod slicewright;
@@ -130,6 +131,11 @@ const STORIES: &[Story] = &[
         tell: agent::tell,
     },
     Story {
+        name: "racing",
+        shows: "pods that race for slices lose none, by the serial of the instance, while others are cut anew beside them",
+        tell: racing::tell,
+    },
+    Story {
         name: "slicewright-drains",
         shows: "a slice in use stays until the policy allows eviction, and then a PodDisruptionBudget is respected",
         tell: slicewright::drains,
@@ -166,8 +172,29 @@ fn is_meant(name: &str, word: &str) -> bool {
     if exact { name == word } else { name.contains(word) }
 }
 
-/// Tells those that one of these words means; all without any. `switches`: how
-/// often a node is switched to measure how long it takes.
+/// How often what takes time is done.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Often {
+    /// How often `shared-by-hand` switches a node to measure how long that
+    /// takes; 100 for a 99th percentile that is not the maximum
+    #[arg(long, value_name = "TIMES", default_value_t = 21)]
+    pub switches: u32,
+    /// How many pods race for slices in `racing`; with none it measures how
+    /// long a recut takes, by stage
+    #[arg(long, value_name = "PODS", default_value_t = 60)]
+    pub admissions: u64,
+    /// How often slices are cut anew meanwhile
+    #[arg(long, value_name = "TIMES", default_value_t = 4)]
+    pub recuts: u64,
+}
+
+/// The least of sorted values that so many in a hundred are not above.
+fn percentile(sorted: &[f64], hundredths: usize) -> Option<f64> {
+    let rank = (sorted.len() * hundredths).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
+/// Tells those that one of these words means; all without any.
 ///
 /// # Errors
 /// When a story ends otherwise, with everything that is to be known of it; the
@@ -176,7 +203,7 @@ pub fn tell<W: Write>(
     cluster: &Cluster<'_>,
     place: &Place,
     wanted: &[String],
-    switches: u32,
+    often: Often,
     progress: &mut Progress<W>,
 ) -> anyhow::Result<()> {
     let chosen: Vec<&Story> = STORIES
@@ -193,7 +220,7 @@ pub fn tell<W: Write>(
         progress.say(&format!("{}: {}", story.name, story.shows))?;
         let mut notes = Vec::new();
         let told = progress.step(&format!("the story {}", story.name), || {
-            let mut stage = Stage::empty(cluster, place, switches)?;
+            let mut stage = Stage::empty(cluster, place, often)?;
             let told = (story.tell)(&mut stage).with_context(|| format!("the story {}", story.name));
             notes = std::mem::take(&mut stage.notes);
             let cleaned = if told.is_ok() { stage.clear() } else { Ok(()) };
@@ -228,6 +255,14 @@ mod tests {
         assert_eq!(meant("reboot"), ["reboot"]);
         assert_eq!(meant("boot"), ["reboot", "slicewright-reboot"]);
         assert_eq!(meant("nothing"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values_that_were_measured() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!((percentile(&values, 50), percentile(&values, 99)), (Some(50.0), Some(99.0)));
+        assert_eq!((percentile(&values[..21], 50), percentile(&values[..21], 99)), (Some(11.0), Some(21.0)));
+        assert_eq!((percentile(&values[..1], 50), percentile(&[], 99)), (Some(1.0), None));
     }
 
     #[test]

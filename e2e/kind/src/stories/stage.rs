@@ -1,10 +1,12 @@
 //! The cluster as stories use it, with a deadline for every wait.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use super::Often;
 use crate::call::{call, call_with, wait_until};
 use crate::cluster::{Cluster, DEADLINE};
 use crate::fleet::LABEL;
@@ -28,15 +30,14 @@ pub(super) struct Stage<'a> {
     pub(super) place: &'a Place,
     /// The tag of the simulator's image.
     pub(super) tag: String,
-    /// How often what takes time is done to measure it.
-    pub(super) switches: u32,
+    pub(super) often: Often,
     /// What was measured, for people.
     pub(super) notes: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
     /// A stage with nothing of an earlier story on it.
-    pub(super) fn empty(cluster: &'a Cluster<'a>, place: &'a Place, switches: u32) -> anyhow::Result<Self> {
+    pub(super) fn empty(cluster: &'a Cluster<'a>, place: &'a Place, often: Often) -> anyhow::Result<Self> {
         let image = call(cluster.kubectl()?.args([
             "get",
             "deployment",
@@ -47,7 +48,7 @@ impl<'a> Stage<'a> {
         ]));
         let image = image.context("the workers have no simulated GPUs: `cargo xtask kind up` brings them")?;
         let tag = image.rsplit_once(':').context("the simulator's image has no tag")?.1.to_owned();
-        let stage = Self { cluster, place, tag, switches, notes: Vec::new() };
+        let stage = Self { cluster, place, tag, often, notes: Vec::new() };
         stage.clear()?;
         stage.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}))?;
         Ok(stage)
@@ -69,6 +70,13 @@ impl<'a> Stage<'a> {
 
     pub(super) fn kubectl(&self, args: &[&str]) -> anyhow::Result<String> {
         call(self.cluster.kubectl()?.args(args))
+    }
+
+    /// What runs a program on a node, to which it is given what it reads.
+    pub(super) fn on(&self, node: &str) -> Command {
+        let mut command = self.cluster.engine().command();
+        command.args(["exec", "--interactive", node]);
+        command
     }
 
     pub(super) fn apply(&self, object: &Value) -> anyhow::Result<()> {
@@ -231,6 +239,11 @@ impl<'a> Stage<'a> {
             self.kubectl(&["uncordon", node])?;
         }
         let labels = there["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        // Nobody gives a node back to MIG manager that was an agent's, once its policy is gone.
+        let manager = "nvidia.com/gpu.deploy.mig-manager";
+        if labels.get(manager).is_some_and(|value| value == "false") {
+            self.kubectl(&["label", "node", node, "--overwrite", &format!("{manager}=true")])?;
+        }
         if labels.values().any(|value| value == "paused-for-mig-change") {
             self.restart_operand(node, "nvidia-mig-manager")?;
         }
