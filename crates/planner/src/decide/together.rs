@@ -130,11 +130,14 @@ pub(super) fn decide(
     Ok(decision)
 }
 
+/// What requests have in common that are decided about at once: their gang, or their rules.
+type Common<'a> = (Option<&'a String>, Option<&'a BTreeMap<String, String>>);
+
 /// Who is decided about at once, in the order in which it is done.
 fn units(requests: &[Request]) -> Vec<Unit<'_>> {
     let tied = requests.iter().filter(|request| is_tied(request));
     let gangs: BTreeSet<&String> = tied.filter_map(|request| request.together.gang.as_ref()).collect();
-    let mut by: BTreeMap<(Option<&String>, Option<&BTreeMap<String, String>>), Unit<'_>> = BTreeMap::new();
+    let mut by: BTreeMap<Common<'_>, Unit<'_>> = BTreeMap::new();
     for (at, request) in requests.iter().enumerate().filter(|(_, request)| is_planned(request)) {
         let Together { gang, rules } = &request.together;
         let gang = gang.as_ref().filter(|gang| gangs.contains(gang));
