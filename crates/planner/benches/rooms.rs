@@ -6,7 +6,7 @@
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
 //! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least.
-//! With snapshots of idle fleets of A100-80GB, each of them is planned; without,
+//! The operations are those that the planner counts, the same on every machine. With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -23,6 +23,7 @@ use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
+use planner::solver::work;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{a100, at, fleet, node, policy, request};
 use serde_json::Value;
@@ -89,7 +90,9 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
     let policy = if has("oldest-first") { policy("p").oldest_first() } else { policy("p") };
     let policies =
         [if has("min-count") { policy.bounds("1g.10gb", MINIMUM, 0, None) } else { policy }.build()];
+    let before = work::done();
     let (time, decision) = timed(|| decide(inventory, requests, &policies));
+    let operations = work::done() - before;
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{name}: {notes:?}");
     let level = |start: &str| {
@@ -97,7 +100,7 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         found.map_or_else(|| "-".to_owned(), |level| format!("{} ({})", level.value, level.bound))
     };
     println!(
-        "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} | {} |",
+        "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} | {} | {} M |",
         inventory.nodes.len(),
         requests.len(),
         time.as_secs_f64(),
@@ -106,6 +109,7 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         level("age"),
         level("GPUs changed"),
         decision.plan.digest(),
+        operations / 1_000_000,
     );
     if has("who") {
         println!("{name} serves {}", by_age(requests, &decision.report.requests));
@@ -116,9 +120,9 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
 fn main() {
     let snapshots: Vec<String> = std::env::args().skip(1).filter(|a| a.ends_with(".json")).collect();
     println!(
-        "| fleet | nodes | pods | time | out of turn (bound) | unserved (bound) | age (bound) | GPUs changed (bound) | plan |"
+        "| fleet | nodes | pods | time | out of turn (bound) | unserved (bound) | age (bound) | GPUs changed (bound) | plan | operations |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for path in &snapshots {
         let (inventory, requests) = read(path);
         row(path.rsplit('/').next().unwrap_or(path), &inventory, &requests);

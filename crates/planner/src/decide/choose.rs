@@ -18,7 +18,7 @@ use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Sense, SolveError, So
 const TOGETHER: Effort = Effort { nodes: 60 };
 
 /// What finding out whose turn it is may cost a plan.
-const TURNS: Limits = Limits { effort: TOGETHER, questions: 600, by_node: 12 };
+const TURNS: Limits = Limits { effort: TOGETHER, questions: 600, by_node: 40, work: 3_500_000_000 };
 
 /// A program with its solution, and what it is about.
 #[derive(Debug)]
@@ -238,8 +238,8 @@ fn choose_with<'a>(
     let program = formulate(&world, &turns, Question::Plan);
     let orders = program.orders(&world, &turns);
     let reached = rival.map_or_else(Vec::new, |rival| rival.values_for(&program));
-    let asked = Asked { reached: &reached, ..program.asked(&orders) };
-    let alike = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
+    let asked = Asked { reached: &reached, start: &turns.start, ..program.asked(&orders) };
+    let (alike, _) = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
     if matches!(alike, Err(SolveError::Infeasible)) {
         return Err(SolveError::Infeasible);
     }

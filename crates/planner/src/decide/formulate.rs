@@ -155,7 +155,7 @@ impl Program {
     /// bounds are of use.
     pub(super) fn asked<'o>(&self, orders: &'o Orders) -> Asked<'o> {
         let up_to = |last: Level| self.levels.iter().filter(|level| **level <= last).count();
-        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations), orders, reached: &[] }
+        Asked::new(up_to(Level::Age), up_to(Level::Operations), orders)
     }
 }
 

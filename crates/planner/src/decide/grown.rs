@@ -122,6 +122,7 @@ mod tests {
                 in_turn: vec![false; world.groups.len()],
                 served: vec![0; world.groups.len()],
                 queues: vec![],
+                start: vec![],
             };
             formulate(world, &turns, Question::Served { group: 1 }).instance
         };

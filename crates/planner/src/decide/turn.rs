@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use crate::solver::Copy;
+
 /// Whose turn it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
@@ -11,6 +13,8 @@ pub(super) struct Turns {
     pub(super) served: Vec<i64>,
     /// Each priority at which somebody is served in turn, highest first.
     pub(super) queues: Vec<Queue>,
+    /// What each node does in the best answer that was found node by node, if any was: where the plan starts.
+    pub(super) start: Vec<Vec<Copy>>,
 }
 
 /// The requests of one priority that are served in turn.

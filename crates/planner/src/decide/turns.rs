@@ -25,11 +25,10 @@ use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::solver::{Answers, Asked, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Orders, RowIndex};
-
-/// Nodes that are looked at one by one, times groups, times questions that look
-/// at each of them: beyond it a fleet affords two questions.
-const BY_NODE: usize = 12_000;
+use crate::solver::{
+    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Memory, Orders, RowIndex,
+    SolveError,
+};
 
 /// With very many groups, one question about all nodes that are alike together takes as long as a plan: only
 /// so many are asked, and node by node.
@@ -45,6 +44,8 @@ pub(super) struct Limits {
     /// Questions that need to look at each node by itself, at each priority:
     /// each of them is a plan.
     pub(super) by_node: usize,
+    /// Operations after which no more of them are asked.
+    pub(super) work: u64,
 }
 
 /// Of two answers, whose is better.
@@ -71,12 +72,13 @@ impl Turns {
         answers: &mut Answers,
     ) -> Self {
         let in_turn: Vec<bool> = (0..world.groups.len()).map(|g| oldest_first(world, g).is_some()).collect();
-        let mut turns = Self { served: vec![0; in_turn.len()], in_turn, queues: vec![] };
+        let mut turns = Self { served: vec![0; in_turn.len()], in_turn, queues: vec![], start: vec![] };
         let all = world.groups.iter().zip(&turns.in_turn).filter(|(_, in_turn)| **in_turn);
         let priorities: BTreeSet<Reverse<i32>> = all.map(|(group, _)| Reverse(group.priority)).collect();
         for priority in priorities {
             let mut asking = Asking::new(world, &turns, priority, (is_one_program, limits), answers);
             let decided = asking.decide(&turns.by_age(world, priority));
+            turns.start = asking.seen.map_or_else(Vec::new, |seen| seen.copies);
             for turn in decided.iter().filter(|turn| turn.served) {
                 turns.served[turn.group] += 1;
             }
@@ -198,6 +200,28 @@ struct Asking<'w, 'a> {
     many_kinds: bool,
     limits: Limits,
     answers: &'w mut Answers,
+    /// What is the same in all questions about nodes that are alike together.
+    memory: Memory,
+    /// The best that was found node by node.
+    seen: Option<Seen>,
+}
+
+/// An answer node by node.
+struct Seen {
+    /// Who is served of the queue, the oldest first. Of two, the greater one is better.
+    served: Vec<bool>,
+    /// What each node does.
+    copies: Vec<Vec<Copy>>,
+}
+
+/// What came of looking node by node at everybody of whom it was decided that they are served.
+enum Round {
+    /// All of them are served.
+    Seen,
+    /// So many of the oldest are served, and of the next one it was not found; or it is even proved that it cannot be.
+    PassedOver(usize, bool),
+    /// So many of the oldest are served, and nothing more may be asked.
+    UsedUp(usize),
 }
 
 impl<'w, 'a> Asking<'w, 'a> {
@@ -209,9 +233,6 @@ impl<'w, 'a> Asking<'w, 'a> {
         answers: &'w mut Answers,
     ) -> Self {
         let program = formulate(world, turns, Question::Turns { priority: priority.0 });
-        let one_by_one: usize = world.cells.iter().filter(|c| c.one_by_one).map(|c| c.nodes.len()).sum();
-        let affordable = BY_NODE / (one_by_one * world.groups.len()).max(1);
-        let limits = Limits { by_node: limits.by_node.min(affordable.max(2)), ..limits };
         let is_one_program = is_one_program || program.parts.is_empty();
         let many_kinds = !is_one_program && world.groups.len() > MANY_KINDS;
         let by_node = if many_kinds { limits.by_node.min(OF_MANY_KINDS) } else { limits.by_node };
@@ -219,8 +240,20 @@ impl<'w, 'a> Asking<'w, 'a> {
         let level = Level::Unserved(priority, Counted::Turns);
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
         let orders = if is_one_program { Orders::default() } else { program.orders(world, turns) };
-        let mut asking =
-            Self { world, program, orders, level, held: vec![], is_one_program, many_kinds, limits, answers };
+        let (held, memory) = (vec![], Memory::default());
+        let mut asking = Self {
+            world,
+            program,
+            orders,
+            level,
+            held,
+            is_one_program,
+            many_kinds,
+            limits,
+            answers,
+            memory,
+            seen: None,
+        };
         if level > 0 {
             asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
         }
@@ -233,8 +266,10 @@ impl<'w, 'a> Asking<'w, 'a> {
         let solved = if self.is_one_program {
             self.answers.solve(&instance, self.limits.effort).ok()?
         } else {
-            let asked = Asked { first: levels, bounded: levels, orders: &self.orders, reached: &[] };
-            self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
+            let asked = Asked::new(levels, levels, &self.orders);
+            let answered =
+                self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort).0;
+            answered.ok()?.solved
         };
         Some(solved.levels.iter().map(|level| (level.value, level.bound)).unzip())
     }
@@ -251,27 +286,64 @@ impl<'w, 'a> Asking<'w, 'a> {
         self.go_on(queue, &mut turns);
         // With all nodes that are alike together, more is served than node by
         // node: what was found has to be seen there.
-        while !self.is_one_program && self.limits.by_node > 0 {
+        let looks_node_by_node = !self.is_one_program && self.limits.by_node > 0;
+        while looks_node_by_node {
             let accepted: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].served).collect();
-            let (longest, verdict) = longest(accepted.len(), accepted.len(), |n| {
-                self.by_node(&counted(&turns, &accepted[..n], self.world))
-            });
-            let Some(passed_over) = accepted.get(longest) else { return turns };
-            if self.limits.by_node == 0 {
-                // What follows was not looked at node by node.
-                turns[*passed_over..].iter_mut().for_each(|turn| turn.proved = false);
-                if self.many_kinds {
-                    // The oldest can be served, that was seen; who comes after them has what is left.
-                    turns[*passed_over..].iter_mut().for_each(|turn| turn.served = false);
+            match self.round(&turns, &accepted) {
+                Round::Seen => break,
+                Round::PassedOver(longest, proved) => {
+                    turns.truncate(accepted[longest]);
+                    turns.push(Turn { group: queue[accepted[longest]], served: false, proved });
+                    self.go_on(queue, &mut turns);
                 }
-                return turns;
+                Round::UsedUp(longest) => {
+                    // What follows was not looked at node by node.
+                    let rest = &mut turns[accepted[longest]..];
+                    rest.iter_mut().for_each(|turn| turn.proved = false);
+                    if self.many_kinds {
+                        // The oldest can be served, that was seen; who comes after them has what is left.
+                        rest.iter_mut().for_each(|turn| turn.served = false);
+                    }
+                    break;
+                }
             }
-            turns.truncate(*passed_over);
-            let group = queue[*passed_over];
-            turns.push(Turn { group, served: false, proved: verdict == Some(false) });
-            self.go_on(queue, &mut turns);
+        }
+        // Whoever was seen to be served is. What was proved of whom holds as far as nothing else was decided before.
+        let mut is_same = true;
+        for (turn, served) in turns.iter_mut().zip(self.seen.iter().flat_map(|seen| &seen.served)) {
+            is_same &= turn.served == *served;
+            *turn = Turn { served: *served, proved: is_same && turn.proved, ..*turn };
         }
         turns
+    }
+
+    /// Looks node by node whether all of these can be served, by their positions in the queue; and if not, for the
+    /// longest run of the oldest that can be. Every answer is a plan: whom it serves need not be asked about again.
+    fn round(&mut self, turns: &[Turn], accepted: &[usize]) -> Round {
+        let run = |seen: &Option<Seen>| {
+            let seen = seen.as_ref();
+            accepted.iter().take_while(|i| seen.is_some_and(|seen| seen.served[**i])).count()
+        };
+        let (mut longest, mut no, mut verdict) = (run(&self.seen), accepted.len() + 1, None);
+        let mut next = accepted.len();
+        loop {
+            if longest >= accepted.len() {
+                return Round::Seen;
+            }
+            if longest + 1 >= no {
+                return Round::PassedOver(longest, verdict == Some(false));
+            }
+            let Some(answer) = self.by_node(turns, &accepted[..next]) else { return Round::UsedUp(longest) };
+            let is_first = no > accepted.len();
+            longest = longest.max(run(&self.seen));
+            if answer == Some(true) {
+                longest = longest.max(next);
+            } else {
+                (no, verdict) = (next, answer);
+            }
+            // Mostly the oldest that is not served by the first answer is the one who cannot be.
+            next = if is_first { longest + 1 } else { longest.midpoint(no).max(longest + 1) };
+        }
     }
 
     /// Decides about one after the other, node by node, where one question about all of them takes as long as a plan.
@@ -357,24 +429,65 @@ impl<'w, 'a> Asking<'w, 'a> {
         }
         self.limits.questions = self.limits.questions.checked_sub(1)?;
         self.put(wanted);
-        let answer = self.answers.reaches(&self.program.instance, &self.held, 0, self.limits.effort);
+        let instance = (&self.program.instance, &mut self.memory);
+        let answer = self.answers.reaches(instance, &self.held, 0, self.limits.effort);
         // What was not refuted here is looked for node by node, where that is done.
         if self.is_one_program { answer } else { Some(answer.unwrap_or(true)) }
     }
 
-    /// Whether all of these can be served, each node looked at by itself.
-    fn by_node(&mut self, wanted: &[i64]) -> Option<bool> {
-        self.limits.by_node = self.limits.by_node.checked_sub(1)?;
-        self.put(wanted);
-        let (values, bounds) = self.levels(self.level + 1)?;
-        if values[..self.level] > self.held[..] {
+    /// Whether all of these can be served, each node looked at by itself; nothing in it, where that was not found out.
+    /// Nothing at all, if no more may be asked.
+    fn by_node(&mut self, turns: &[Turn], wanted: &[usize]) -> Option<Option<bool>> {
+        if self.limits.work == 0 {
             return None;
         }
-        match (values[self.level], bounds[self.level]) {
-            (0, _) => Some(true),
-            (_, bound) if bound > 0 && values[..self.level] == self.held[..] => Some(false),
-            _ => None,
+        self.limits.by_node = self.limits.by_node.checked_sub(1)?;
+        let wanted = counted(turns, wanted, self.world);
+        self.put(&wanted);
+        let instance = first_levels(&self.program.instance, self.level + 1);
+        let reached: Vec<i64> = self.held.iter().copied().chain([0]).collect();
+        let asked = Asked {
+            reached: &reached,
+            start: self.seen.as_ref().map_or(&[], |seen| &seen.copies),
+            is_question: true,
+            ..Asked::new(self.level + 1, self.level + 1, &self.orders)
+        };
+        let (answer, work) =
+            self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort);
+        self.limits.work = self.limits.work.saturating_sub(work);
+        let parted = match answer {
+            Ok(parted) => parted,
+            Err(SolveError::Infeasible) => return Some(Some(false)),
+            Err(_) => return Some(None),
+        };
+        let (before, level) = (&parted.solved.levels[..self.level], parted.solved.levels[self.level]);
+        let values: Vec<i64> = before.iter().map(|level| level.value).collect();
+        if values > self.held {
+            return Some(None);
         }
+        // Whoever is not served of a group is the youngest of those who were asked about.
+        let mut left = wanted;
+        for (left, unserved) in left.iter_mut().zip(&self.program.unserved) {
+            match unserved {
+                Unserved::Counted(extras) if extras.len() == 2 => *left -= parted.solved.extras[extras[1]],
+                Unserved::Counted(_) | Unserved::Certain(_) => *left = 0,
+            }
+        }
+        let served: Vec<bool> = turns
+            .iter()
+            .map(|turn| {
+                left[turn.group] -= 1;
+                left[turn.group] >= 0
+            })
+            .collect();
+        if self.seen.as_ref().is_none_or(|seen| seen.served < served) {
+            self.seen = Some(Seen { served, copies: parted.copies });
+        }
+        Some(match level.value {
+            0 => Some(true),
+            _ if level.bound > 0 && values == self.held => Some(false),
+            _ => None,
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::memory::Memory;
 use super::parts::{Asked, Decided, Orders, Part, Parted};
+use super::work;
 use crate::lasting::Lasting;
 
 /// The numbers that the answers of one turn consist of at most, 16 bytes each: 16 MiB a turn.
@@ -34,7 +35,8 @@ type Question = [u8; 32];
 #[derive(Clone, Debug)]
 enum Answer {
     Solved(Result<Solved, SolveError>),
-    Parted(Result<Parted, SolveError>),
+    /// With the work that it took.
+    Parted(Result<Parted, SolveError>, u64),
     InTurn(Option<Vec<Decided>>),
     Reaches(Option<bool>),
     Bound(i64),
@@ -109,22 +111,22 @@ impl Answers {
         solved
     }
 
-    /// [`solve_parts`](super::solve_parts).
-    ///
-    /// # Errors
-    /// As [`solve_parts`](super::solve_parts).
+    /// [`solve_parts`](super::solve_parts), and the work that it takes, in operations: as much where the answer was
+    /// known, so that who stops after so much work stops at the same question.
     pub fn solve_parts(
         &mut self,
         instance: &Instance,
         parts: &[Part],
         asked: Asked<'_>,
         effort: Effort,
-    ) -> Result<Parted, SolveError> {
+    ) -> (Result<Parted, SolveError>, u64) {
         let question = digest(&(Kind::SolveParts, instance, parts, asked, effort));
-        if let Some(Answer::Parted(known)) = self.known.get(&question) {
-            return known;
+        if let Some(Answer::Parted(known, work)) = self.known.get(&question) {
+            return (known, work);
         }
+        let before = work::done();
         let parted = super::solve_parts(instance, parts, asked, effort);
+        let work = work::done().wrapping_sub(before);
         let size = parted.as_ref().map_or(0, |parted| {
             let copies = parted.copies.iter().flatten();
             let each = copies.map(|copy| {
@@ -132,8 +134,8 @@ impl Answers {
             });
             numbers(&parted.solved) + each.sum::<usize>()
         });
-        self.keep(question, Answer::Parted(parted.clone()), size);
-        parted
+        self.keep(question, Answer::Parted(parted.clone(), work), size);
+        (parted, work)
     }
 
     /// [`serve_in_turn`](super::serve_in_turn).
@@ -155,11 +157,11 @@ impl Answers {
         served
     }
 
-    /// [`reaches`](super::reaches).
+    /// [`reaches`](super::reaches), after instances that were like this one.
     #[must_use]
     pub fn reaches(
         &mut self,
-        instance: &Instance,
+        (instance, memory): (&Instance, &mut Memory),
         held: &[i64],
         target: i64,
         effort: Effort,
@@ -168,7 +170,7 @@ impl Answers {
         if let Some(Answer::Reaches(known)) = self.known.get(&question) {
             return known;
         }
-        let reaches = super::reaches(instance, held, target, effort);
+        let reaches = super::reaches_alike(instance, (held, target), effort, memory);
         self.keep(question, Answer::Reaches(reaches), 0);
         reaches
     }
@@ -241,11 +243,31 @@ mod tests {
             assert_eq!(solved, super::super::solve(&wanted(slices), Effort::default()));
         }
         assert_eq!(answers.searched(), 2);
-        assert_eq!(answers.reaches(&wanted(7), &[], 0, Effort::default()), Some(false));
-        assert_eq!(answers.reaches(&wanted(7), &[], 1, Effort::default()), Some(true));
+        let mut memory = Memory::default();
+        assert_eq!(answers.reaches((&wanted(7), &mut memory), &[], 0, Effort::default()), Some(false));
+        assert_eq!(answers.reaches((&wanted(7), &mut memory), &[], 1, Effort::default()), Some(true));
         assert_eq!(answers.bound_of(&wanted(7), &[]), 1);
         assert_eq!(answers.solve(&wanted(5), Effort { nodes: 3 }).map(|s| s.extras), Ok(vec![0]));
         assert_eq!(answers.searched(), 6, "the target, the kind and the effort are part of a question");
+    }
+
+    /// A later question of whose turn it is differs from the one before in how much is wanted: it goes on from there.
+    #[test]
+    fn what_is_reached_is_the_same_after_other_instances_and_less_work() {
+        let columns = wanted(0).classes[0].columns.clone();
+        let mut memory = Memory::default();
+        let (mut alone, mut after) = (0, 0);
+        for slices in [5, 1, 6, 7, 2, 4, 9, 3] {
+            let mut instance = wanted(slices);
+            instance.classes[0].columns = std::sync::Arc::clone(&columns);
+            let before = work::done();
+            let fresh = super::super::reaches(&instance, &[], 0, Effort::default());
+            let between = work::done();
+            let known = Answers::default().reaches((&instance, &mut memory), &[], 0, Effort::default());
+            assert_eq!(known, fresh, "{slices}");
+            (alone, after) = (alone + (between - before), after + (work::done() - between));
+        }
+        assert!(after < alone, "{after} operations, and {alone} by itself");
     }
 
     #[test]

@@ -99,9 +99,25 @@ pub(crate) fn solve_alike(
 /// before that was found or proved.
 #[must_use]
 pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -> Option<bool> {
-    let mut memory = Memory::default();
-    let (projection, _) = project::Projection::new(instance, held, &mut memory);
-    search::reaches(&projection.program, target, effort.nodes)
+    reaches_alike(instance, (held, target), effort, &mut Memory::default())
+}
+
+/// The same after instances that were like this one: the relaxation starts from the basis that was optimal for the last
+/// of them, and its optimum does not depend on that.
+pub(crate) fn reaches_alike(
+    instance: &Instance,
+    (held, target): (&[i64], i64),
+    effort: Effort,
+    memory: &mut Memory,
+) -> Option<bool> {
+    memory.begin(instance);
+    let (projection, kept) = project::Projection::new(instance, held, memory);
+    let start = projection.start(kept);
+    let (answer, basis) = search::reaches(&projection.program, target, effort.nodes, start);
+    if let Some(basis) = basis {
+        projection.keep(kept, &basis);
+    }
+    answer
 }
 
 /// What no choice can go below at the level after those that are held at these

@@ -130,21 +130,36 @@ pub(super) fn relaxed(program: &Program) -> i64 {
 
 /// Whether a program has a solution that costs no more than the target, with
 /// so many nodes to find or to refute one. Cheaper than [`minimise`], which goes
-/// on where it is proved that there is none.
-pub(super) fn reaches(program: &Program, target: i64, nodes: u64) -> Option<bool> {
-    let mut simplex = Simplex::new(program);
-    let end = simplex.optimise();
-    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
+/// on where it is proved that there is none. With the basis that is optimal for
+/// the relaxation; `start` is one of a program like this one.
+pub(super) fn reaches(
+    program: &Program,
+    target: i64,
+    nodes: u64,
+    start: Option<Basis>,
+) -> (Option<bool>, Option<Basis>) {
+    let (simplex, end) = relax(program, start);
     let basis = match &end {
-        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return Some(false),
-        End::Infeasible(_) | End::Lost => return None,
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return (Some(false), None),
+        End::Infeasible(_) | End::Lost => return (None, None),
         End::Optimal => simplex.basis(),
     };
+    (reaches_from(program, (&simplex, basis.clone()), target, nodes), Some(basis))
+}
+
+/// The same with the optimum of the relaxation, and its basis.
+fn reaches_from(
+    program: &Program,
+    (simplex, basis): (&Simplex<'_>, Basis),
+    target: i64,
+    nodes: u64,
+) -> Option<bool> {
+    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
     let answer = |search: &Search<'_>| {
         let found = search.best.as_ref().is_some_and(|(_, value)| *value <= target);
         if found { Some(true) } else { (search.proved > target).then_some(false) }
     };
-    search.at_optimum(program, &simplex);
+    search.at_optimum(program, simplex);
     if let Some(answer) = answer(&search) {
         return Some(answer);
     }

@@ -10,6 +10,7 @@ use planner::inventory::Inventory;
 use planner::plan::{NodeStep, UnderWay};
 use planner::policy::{LayoutPolicy, Order, Policy};
 use planner::report::{Help, LevelCertificate, Outcome, Why};
+use planner::solver::work;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{PolicyBuilder, a30, a100, fleet, node, policy, request};
 use proptest::collection::vec;
@@ -322,5 +323,23 @@ fn where_rooms_are_short_nobody_has_what_somebody_older_could_have() {
         let again = &again.plan.steps;
         let goes_on = nodes(again).is_subset(&nodes(left)) && gpus(again) <= gpus(left);
         assert!(goes_on || gpus(again) < gpus(left), "after {done} steps: {again:?}");
+    }
+}
+
+/// Each question that looks at every node is a plan of its own: only so many are asked as a plan affords, and what was
+/// found is where the plan starts.
+#[test]
+fn serving_by_age_costs_no_more_work_than_a_plan_affords() {
+    for seed in 0..4 {
+        let (inventory, requests) = rooms(Rooms { nodes: 24, gpus: 4, pods: 240, kinds: 24 }, seed);
+        let policies = [policy("p").oldest_first().build()];
+        let before = work::done();
+        let decision = decide(&inventory, &requests, &policies);
+        let operations = work::done() - before;
+        let unproved = decision.report.certificate.iter().find(|level| level.level.starts_with(OUT_OF_TURN));
+        println!("seed {seed}: {operations} operations, {unproved:?}");
+        assert!(is_sound(&check(&decision.plan, &inventory, &requests, &policies)));
+        assert_eq!(check_turns(&decision.report.requests, &inventory, &requests, &policies), vec![]);
+        assert!(operations < 8_000_000_000, "seed {seed}: {operations}");
     }
 }

@@ -223,13 +223,8 @@ fn copies_decided_by_patterns_are_what_one_program_finds() {
         }
         compared += 1;
         let (together, made) = instance(&parts, &kinds, false);
-        let parted = solve_parts(
-            &together,
-            &made,
-            Asked { first: 1, bounded: 1, orders: &Orders::default(), reached: &[] },
-            Effort::default(),
-        )
-        .unwrap();
+        let parted =
+            solve_parts(&together, &made, Asked::new(1, 1, &Orders::default()), Effort::default()).unwrap();
         assert!(together.is_met_by(&parted.solved.classes, &parted.solved.extras));
         for (part, copies) in made.iter().zip(&parted.copies) {
             assert_eq!(copies.len(), part.copies as usize);

@@ -52,7 +52,7 @@ pub struct Part {
 }
 
 /// What one copy does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Copy {
     /// For each class of the part, how many GPUs of the copy take which column.
     pub classes: Vec<Vec<(usize, u32)>>,
@@ -77,6 +77,8 @@ const PATTERN: u64 = 400;
 const REPAIR: Effort = Effort { nodes: 80 };
 /// Such searches, at all levels together.
 const REPAIRS: usize = 60;
+/// Operations for them at each level, where some come first.
+const REPAIRS_IN_TURN: u64 = 600_000_000;
 /// Ways in which what is left over of the patterns is tried to be decided.
 const WAYS: u64 = 4;
 /// How many copies such a search decides anew.
@@ -105,6 +107,19 @@ pub struct Asked<'o> {
     /// What a choice is of use for: one that is worse than this at the first levels is not wanted. Nothing, if every
     /// choice is.
     pub reached: &'o [i64],
+    /// What copies do in a choice that is known, for each part: where the search starts. Nothing, if none is.
+    pub start: &'o [Vec<Copy>],
+    /// Only whether `reached` can be reached is of interest: a proof that it cannot be ends the search, with a choice
+    /// that is not searched for long.
+    pub is_question: bool,
+}
+
+impl<'o> Asked<'o> {
+    /// Looks at so many of the first levels copy by copy, and bounds so many, with nothing known before.
+    #[must_use]
+    pub const fn new(first: usize, bounded: usize, orders: &'o Orders) -> Self {
+        Self { first, bounded, orders, reached: &[], start: &[], is_question: false }
+    }
 }
 
 /// What is decided of somebody who comes first.
@@ -134,7 +149,7 @@ pub fn solve_parts(
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
-    let Asked { first, bounded, orders, reached } = asked;
+    let Asked { first, bounded, orders, reached, .. } = asked;
     let first = first.min(instance.levels);
     if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
         return Ok(parted);
@@ -171,9 +186,11 @@ pub fn solve_parts(
             }
         } else {
             let known = best.as_ref().map(|best| best.values[..first].to_vec());
-            let served = serve_by_patterns((instance, parts, first), &together, known, &is_out_of_reach);
+            let served =
+                serve_by_patterns((instance, parts, first), &together, (known, asked), &is_out_of_reach);
             if let Some((settled, proofs)) = served {
-                if proofs.iter().any(|proof| is_out_of_reach(&proof.held, proof.bound)) {
+                let is_out = proofs.iter().any(|proof| is_out_of_reach(&proof.held, proof.bound));
+                if is_out && !asked.is_question {
                     return Err(SolveError::Infeasible);
                 }
                 proved = proofs;
@@ -213,11 +230,23 @@ fn better(one: Option<Settled>, other: Option<Settled>) -> Option<Settled> {
 fn serve_by_patterns(
     (instance, parts, first): (&Instance, &[Part], usize),
     together: &Levels<'_>,
-    known: Option<Vec<i64>>,
+    (known, asked): (Option<Vec<i64>>, Asked<'_>),
     is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
     let model = Model::new(instance, parts, first);
-    let (state, proofs) = serve(&model, together, known, is_out_of_reach)?;
+    let start = State::from_copies(&model, asked.start).and_then(|state| {
+        let values = state.values(&model)?;
+        known.as_ref().is_none_or(|known| values < *known).then_some((state, values))
+    });
+    let (found, best) = match start {
+        Some((state, values)) => (Some(state), Some(values)),
+        None => (None, known),
+    };
+    // Where some come first, all the questions about them are searched for, too.
+    let repairs =
+        if asked.is_question || !asked.orders.turns.is_empty() { REPAIRS_IN_TURN } else { u64::MAX };
+    let begin = Begin { best, found, repairs, is_question: asked.is_question };
+    let (state, proofs) = serve(&model, together, begin, is_out_of_reach)?;
     Some((state.and_then(|state| settle::settle(&model, parts, &state)), proofs))
 }
 
@@ -316,17 +345,31 @@ fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
     Some(())
 }
 
-/// The first levels, copy by copy. What is `known` already has to be beaten. It ends with the first proof that what is
-/// wanted is out of reach.
+/// Where looking copy by copy begins.
+struct Begin {
+    /// What is known already and has to be beaten.
+    best: Option<Vec<i64>>,
+    /// The state that it comes of, if it is of single copies.
+    found: Option<State>,
+    /// Operations for deciding a few copies anew.
+    repairs: u64,
+    is_question: bool,
+}
+
+/// The first levels, copy by copy. It ends with the first proof that what is wanted is out of reach.
 fn serve(
     model: &Model<'_>,
     together: &Levels<'_>,
-    known: Option<Vec<i64>>,
+    begin: Begin,
     is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<State>, Vec<Proof>)> {
     let mut pool = Pool::new(model);
-    let mut best = known;
-    let mut found: Option<State> = None;
+    let Begin { mut best, mut found, repairs: work, is_question } = begin;
+    if let Some(state) = &found {
+        state.pieces.iter().for_each(|piece| {
+            pool.add(model, piece.kind, piece.does.clone());
+        });
+    }
     let mut proofs: Vec<Proof> = Vec::new();
     let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
     loop {
@@ -366,7 +409,8 @@ fn serve(
         let relaxed = relax(model, &mut pool, &held, PATTERN)?;
 
         bound = bound.max(relaxed.bound);
-        if is_out_of_reach(&held, bound) {
+        let is_out = is_out_of_reach(&held, bound);
+        if is_out && !is_question {
             proofs.push(Proof { held, bound });
             break;
         }
@@ -385,18 +429,23 @@ fn serve(
                 consider(state, &mut best, &mut found);
             }
             // The last of the levels is worth one try: who waits longest.
-            if level + 1 == model.levels && level > 0
+            if is_out
+                || level + 1 == model.levels && level > 0
                 || best.as_ref().is_some_and(|best| best[..level] == held[..] && best[level] <= bound)
             {
                 break;
             }
+        }
+        if is_out {
+            proofs.push(Proof { held, bound });
+            break;
         }
         if let Some(state) = &found
             && let Some(values) = &best
             && values[level] > bound
         {
             let mut state = state.clone();
-            repair(model, &mut state, level, bound, &mut repairs);
+            repair(model, &mut state, (level, bound), (&mut repairs, Allowance::of(work)));
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
@@ -445,10 +494,15 @@ fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Opt
 }
 
 /// Decides a few copies anew, again and again, while the level is above its bound.
-fn repair(model: &Model<'_>, state: &mut State, level: usize, bound: i64, left: &mut usize) {
+fn repair(
+    model: &Model<'_>,
+    state: &mut State,
+    (level, bound): (usize, i64),
+    (left, work): (&mut usize, Allowance),
+) {
     let Some(mut values) = state.values(model) else { return };
     let mut numbers = 0;
-    while *left > 0 && values[level] > bound && state.pieces.len() > 1 {
+    while *left > 0 && !work.is_used_up() && values[level] > bound && state.pieces.len() > 1 {
         *left -= 1;
         let mut next = state.clone();
         let mut open = Vec::new();

@@ -4,8 +4,9 @@ use super::fill::Filling;
 use super::model::Model;
 use super::order::{InOrder, Orders};
 use super::refill;
-use super::{Decided, Part};
-use crate::solver::instance::{Class, Column, Extra, Instance, Row, RowIndex, Sense};
+use super::{Asked, Decided, Part};
+use crate::solver::answers::Answers;
+use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense};
 use crate::solver::work::Allowance;
 
 /// What one copy has room for.
@@ -45,6 +46,26 @@ fn first_fit_is_a_floor_without_any_search() {
     };
     assert_eq!(undone(vec![rows]), 0);
     assert!(undone(vec![]) > 0, "other starts are as good, so this says nothing");
+}
+
+/// Whoever knows a choice already starts with it, and does not search again for what it reaches. The work is the same
+/// whether the answer was kept or not, so that who stops after so much work stops at the same question.
+#[test]
+fn a_known_choice_is_where_the_search_starts() {
+    let sizes = [6, 6, 5, 4, 4, 3, 1, 1];
+    let (instance, parts) = packing(3, &sizes);
+    let orders = Orders::default();
+    let mut answers = Answers::default();
+    let asked = Asked::new(1, 1, &orders);
+    let (first, work) = answers.solve_parts(&instance, &parts, asked, Effort::default());
+    let (again, as_much) = answers.solve_parts(&instance, &parts, asked, Effort::default());
+    assert_eq!((&again, as_much), (&first, work));
+    let first = first.expect("nothing done is a choice");
+    let start = Asked { start: &first.copies, ..asked };
+    let (next, less) = answers.solve_parts(&instance, &parts, start, Effort::default());
+    let next = next.expect("there is one already");
+    assert_eq!(next.solved.levels, first.solved.levels);
+    assert!(less < work, "{less} operations, and {work} without it");
 }
 
 /// First fit fills three copies with 5 2 2, 3 3 3 and 5 2. Then 5 has no room, and with any two of them there is too

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Part;
 use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::Block;
 use super::shape::{Place, terms};
+use super::{Copy, Part};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
 use crate::solver::lexicographic;
@@ -78,6 +78,43 @@ impl State {
             }
             state.pieces.push(Piece { kind: k, copies: i64::from(kind.copies), does });
         }
+        Some(state)
+    }
+
+    /// What single copies do, by part, with no more of anything than is asked for; nothing, if it is not known of each
+    /// of them, or a column was chosen that is not looked at here.
+    pub(super) fn from_copies(model: &Model<'_>, copies: &[Vec<Copy>]) -> Option<Self> {
+        if copies.is_empty() {
+            return None;
+        }
+        let mut state = Self::empty(model);
+        for (k, kind) in model.kinds.iter().enumerate() {
+            for member in &kind.members {
+                for copy in copies.get(member.part)? {
+                    let mut does = Pattern {
+                        blocks: vec![vec![]; kind.shape.blocks.len()],
+                        extras: (copy.extras.len() == kind.shape.extras.len())
+                            .then(|| copy.extras.clone())?,
+                    };
+                    for (block, behind) in does.blocks.iter_mut().zip(&member.blocks) {
+                        let mut sums: BTreeMap<usize, i64> = BTreeMap::new();
+                        for (class, _, originals) in behind {
+                            for (column, n) in copy.classes.get(*class)? {
+                                let place = originals.iter().position(|original| original == column)?;
+                                *sums.entry(place).or_default() += i64::from(*n);
+                            }
+                        }
+                        *block = sums.into_iter().collect();
+                    }
+                    state.pieces.push(Piece { kind: k, copies: 1, does });
+                }
+            }
+            let mine = state.pieces.iter().filter(|piece| piece.kind == k).count();
+            if mine != kind.copies as usize {
+                return None;
+            }
+        }
+        state.trim(model);
         Some(state)
     }
 
