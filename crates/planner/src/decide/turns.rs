@@ -224,6 +224,9 @@ enum Round {
     UsedUp(usize),
 }
 
+/// Nothing more may be asked.
+struct UsedUp;
+
 impl<'w, 'a> Asking<'w, 'a> {
     fn new(
         world: &'w World<'a>,
@@ -287,26 +290,8 @@ impl<'w, 'a> Asking<'w, 'a> {
         // With all nodes that are alike together, more is served than node by
         // node: what was found has to be seen there.
         let looks_node_by_node = !self.is_one_program && self.limits.by_node > 0;
-        while looks_node_by_node {
-            let accepted: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].served).collect();
-            match self.round(&turns, &accepted) {
-                Round::Seen => break,
-                Round::PassedOver(longest, proved) => {
-                    turns.truncate(accepted[longest]);
-                    turns.push(Turn { group: queue[accepted[longest]], served: false, proved });
-                    self.go_on(queue, &mut turns);
-                }
-                Round::UsedUp(longest) => {
-                    // What follows was not looked at node by node.
-                    let rest = &mut turns[accepted[longest]..];
-                    rest.iter_mut().for_each(|turn| turn.proved = false);
-                    if self.many_kinds {
-                        // The oldest can be served, that was seen; who comes after them has what is left.
-                        rest.iter_mut().for_each(|turn| turn.served = false);
-                    }
-                    break;
-                }
-            }
+        if looks_node_by_node {
+            self.look_node_by_node(queue, &mut turns);
         }
         // Whoever was seen to be served is. What was proved of whom holds as far as nothing else was decided before.
         let mut is_same = true;
@@ -317,12 +302,40 @@ impl<'w, 'a> Asking<'w, 'a> {
         turns
     }
 
+    /// Looks node by node at what was decided, and decides anew about those who are not served there.
+    fn look_node_by_node(&mut self, queue: &[usize], turns: &mut Vec<Turn>) {
+        loop {
+            let accepted: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].served).collect();
+            match self.round(turns, &accepted) {
+                Round::Seen => return,
+                Round::PassedOver(longest, proved) => {
+                    turns.truncate(accepted[longest]);
+                    turns.push(Turn { group: queue[accepted[longest]], served: false, proved });
+                    self.go_on(queue, turns);
+                }
+                Round::UsedUp(longest) => {
+                    // What follows was not looked at node by node.
+                    let rest = &mut turns[accepted[longest]..];
+                    rest.iter_mut().for_each(|turn| turn.proved = false);
+                    if self.many_kinds {
+                        // The oldest can be served, that was seen; who comes after them has what is left.
+                        rest.iter_mut().for_each(|turn| turn.served = false);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
     /// Looks node by node whether all of these can be served, by their positions in the queue; and if not, for the
     /// longest run of the oldest that can be. Every answer is a plan: whom it serves need not be asked about again.
     fn round(&mut self, turns: &[Turn], accepted: &[usize]) -> Round {
         let run = |seen: &Option<Seen>| {
             let seen = seen.as_ref();
-            accepted.iter().take_while(|i| seen.is_some_and(|seen| seen.served[**i])).count()
+            accepted
+                .iter()
+                .take_while(|i| seen.is_some_and(|seen| seen.served.get(**i) == Some(&true)))
+                .count()
         };
         let (mut longest, mut no, mut verdict) = (run(&self.seen), accepted.len() + 1, None);
         let mut next = accepted.len();
@@ -333,7 +346,7 @@ impl<'w, 'a> Asking<'w, 'a> {
             if longest + 1 >= no {
                 return Round::PassedOver(longest, verdict == Some(false));
             }
-            let Some(answer) = self.by_node(turns, &accepted[..next]) else { return Round::UsedUp(longest) };
+            let Ok(answer) = self.by_node(turns, &accepted[..next]) else { return Round::UsedUp(longest) };
             let is_first = no > accepted.len();
             longest = longest.max(run(&self.seen));
             if answer == Some(true) {
@@ -436,12 +449,14 @@ impl<'w, 'a> Asking<'w, 'a> {
     }
 
     /// Whether all of these can be served, each node looked at by itself; nothing in it, where that was not found out.
-    /// Nothing at all, if no more may be asked.
-    fn by_node(&mut self, turns: &[Turn], wanted: &[usize]) -> Option<Option<bool>> {
+    ///
+    /// # Errors
+    /// If no more may be asked.
+    fn by_node(&mut self, turns: &[Turn], wanted: &[usize]) -> Result<Option<bool>, UsedUp> {
         if self.limits.work == 0 {
-            return None;
+            return Err(UsedUp);
         }
-        self.limits.by_node = self.limits.by_node.checked_sub(1)?;
+        self.limits.by_node = self.limits.by_node.checked_sub(1).ok_or(UsedUp)?;
         let wanted = counted(turns, wanted, self.world);
         self.put(&wanted);
         let instance = first_levels(&self.program.instance, self.level + 1);
@@ -457,13 +472,13 @@ impl<'w, 'a> Asking<'w, 'a> {
         self.limits.work = self.limits.work.saturating_sub(work);
         let parted = match answer {
             Ok(parted) => parted,
-            Err(SolveError::Infeasible) => return Some(Some(false)),
-            Err(_) => return Some(None),
+            Err(SolveError::Infeasible) => return Ok(Some(false)),
+            Err(_) => return Ok(None),
         };
         let (before, level) = (&parted.solved.levels[..self.level], parted.solved.levels[self.level]);
         let values: Vec<i64> = before.iter().map(|level| level.value).collect();
         if values > self.held {
-            return Some(None);
+            return Ok(None);
         }
         // Whoever is not served of a group is the youngest of those who were asked about.
         let mut left = wanted;
@@ -483,7 +498,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         if self.seen.as_ref().is_none_or(|seen| seen.served < served) {
             self.seen = Some(Seen { served, copies: parted.copies });
         }
-        Some(match level.value {
+        Ok(match level.value {
             0 => Some(true),
             _ if level.bound > 0 && values == self.held => Some(false),
             _ => None,
