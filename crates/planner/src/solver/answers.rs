@@ -254,12 +254,25 @@ mod tests {
     /// A later question of whose turn it is differs from the one before in how much is wanted: it goes on from there.
     #[test]
     fn what_is_reached_is_the_same_after_other_instances_and_less_work() {
-        let columns = wanted(0).classes[0].columns.clone();
+        // Forty layouts of slices of six kinds, so that it is some work to find those that serve everybody.
+        let number = |at: usize| i64::try_from(at).unwrap();
+        let layout = |at: usize| Column {
+            coefficients: (0..6).map(|k| (k, 1 + i32::try_from((at * (k + 3) + k) % 7).unwrap())).collect(),
+            costs: vec![0, 1],
+        };
+        let columns: std::sync::Arc<[Column]> = (0..40).map(layout).collect::<Vec<_>>().into();
+        let instance = |slices: [i64; 6]| Instance {
+            rows: slices.map(|rhs| Row { sense: Sense::AtLeast, rhs }).into(),
+            classes: vec![Class { count: 9, columns: std::sync::Arc::clone(&columns) }],
+            extras: (0..6)
+                .map(|k| Extra { upper: 99, coefficients: vec![(k, 1)], costs: vec![1 + number(k as usize)] })
+                .collect(),
+            levels: 2,
+        };
         let mut memory = Memory::default();
         let (mut alone, mut after) = (0, 0);
-        for slices in [5, 1, 6, 7, 2, 4, 9, 3] {
-            let mut instance = wanted(slices);
-            instance.classes[0].columns = std::sync::Arc::clone(&columns);
+        for slices in 20..60 {
+            let instance = instance([slices, 33, 41, 27, slices / 2, 38]);
             let before = work::done();
             let fresh = super::super::reaches(&instance, &[], 0, Effort::default());
             let between = work::done();
