@@ -112,6 +112,12 @@ impl Rule {
     }
 }
 
+/// Whether this label makes each node a part of the cluster by itself.
+#[must_use]
+pub fn is_by_node(topology: &str) -> bool {
+    topology == HOSTNAME
+}
+
 /// By which rules a pod keeps apart from pods like it, or together with them.
 #[must_use]
 pub fn rules(pod: &Pod) -> BTreeSet<Rule> {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use observe::ClusterView;
-use observe::names::HOSTNAME;
+use observe::apart;
 use observe::objects::Key;
 use planner::demand::{Apart, Request};
 use planner::names::{NodeName, RequestId};
@@ -64,7 +64,7 @@ pub(crate) fn keep_apart(view: &mut ClusterView, report: &Report) -> bool {
         let Some(node) = off.get(&request.id) else { continue };
         for label in request.keeps_apart.values() {
             let Some(part) = part_of(inventory, node, label) else { continue };
-            let topology = Some(label.clone()).filter(|label| label != HOSTNAME);
+            let topology = Some(label.clone()).filter(|label| !apart::is_by_node(label));
             let same = inventory.nodes.keys().filter(|of| part_of(inventory, of, label) == Some(part));
             let rule = |node: &NodeName| (node.clone(), Apart::AntiAffinity { topology: topology.clone() });
             request.constraints.kept_off.extend(same.map(rule));

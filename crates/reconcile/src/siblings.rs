@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use observe::names::HOSTNAME;
+use observe::apart;
 use planner::demand::Request;
 use planner::inventory::Inventory;
 use planner::names::{NodeName, RequestId};
@@ -12,7 +12,7 @@ use planner::report::{Outcome, Report};
 pub(crate) fn part_of<'a>(inventory: &'a Inventory, node: &'a NodeName, label: &str) -> Option<&'a str> {
     let value = inventory.nodes.get(node)?.labels.get(label);
     // Each node is a part by itself, also where nobody has labelled it.
-    value.map(String::as_str).or((label == HOSTNAME).then_some(node.0.as_str()))
+    value.map(String::as_str).or(apart::is_by_node(label).then_some(node.0.as_str()))
 }
 
 /// Requests whose pods may not share the node that is planned for them, or its zone, with a pod like them, which comes first there: who

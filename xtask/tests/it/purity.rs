@@ -235,7 +235,13 @@ pub(crate) const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-kind",
         folder: "e2e/kind",
-        may_use: &["slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-operands", "slicewright-tools"],
+        may_use: &[
+            "slicewright-mig",
+            "slicewright-sim-gpu",
+            "slicewright-sim-operands",
+            "slicewright-sim-store",
+            "slicewright-tools",
+        ],
         pure: false,
     },
     // A leaf for tests: where the built programs are.
