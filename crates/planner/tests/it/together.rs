@@ -119,6 +119,19 @@ fn where_no_zone_has_slices_for_all_of_them_nothing_is_cut_and_they_are_told_how
     assert_eq!(nodes_of(&fewer, "train"), set(&["b1", "b2"]));
 }
 
+/// While `beta` is thought to have all there is, `alpha` has nothing, and is not decided about. Then no zone has room for
+/// `beta`, and each zone has room for one pod of `alpha`, which needs two in one.
+#[test]
+fn what_is_left_over_by_one_gang_is_not_cut_for_a_part_of_another() {
+    let inventory = fleet().node("a1", in_zone("a", [a100()])).node("b1", in_zone("b", [a100()])).build();
+    let policies = [policy("p").build()];
+    let mut requests = gang("alpha", 2, "4g.40gb");
+    requests.extend(gang("beta", 2, "7g.80gb"));
+    let decision = decided(&inventory, &requests, &policies);
+    assert_eq!(nodes_of(&decision, ""), set(&["-"]));
+    assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
+}
+
 #[test]
 fn a_node_without_the_label_is_in_no_zone() {
     let inventory =
