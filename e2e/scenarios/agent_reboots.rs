@@ -57,14 +57,16 @@ fn a_node_gets_the_slices_that_it_had_at_their_places_and_is_closed_until_then()
 fn a_node_that_reboots_amid_a_change_gets_what_was_verified_before_it_and_serves_the_request_after_all() {
     scenario(async |scene| {
         let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
-        scene.apply(computes("next", "7g.80gb")).await?;
-        scene.apply(computes("other", "2g.20gb")).await?;
-        scene
-            .gpu_node("n1", "is being changed", |node| {
-                let rollout = node.status.as_ref()?.rollout.as_ref()?;
-                ["Quiescing", "Changing"].contains(&rollout.phase.as_str()).then_some(())
-            })
-            .await?;
+        let being_changed = scene.gpu_node("n1", "is being changed", |node| {
+            let rollout = node.status.as_ref()?.rollout.as_ref()?;
+            ["Quiescing", "Changing"].contains(&rollout.phase.as_str()).then_some(())
+        });
+        let asking = async {
+            scene.apply(computes("next", "7g.80gb")).await?;
+            scene.apply(computes("other", "2g.20gb")).await
+        };
+        // A change takes less than a second: it is looked for from before anybody asks.
+        tokio::try_join!(being_changed, asking)?;
         agent.kill().await?;
         reboots(scene).await?;
         let agent = scene.agent_that_changes("n1").await?;
