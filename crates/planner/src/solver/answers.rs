@@ -265,7 +265,7 @@ mod tests {
             rows: slices.map(|rhs| Row { sense: Sense::AtLeast, rhs }).into(),
             classes: vec![Class { count: 9, columns: std::sync::Arc::clone(&columns) }],
             extras: (0..6)
-                .map(|k| Extra { upper: 99, coefficients: vec![(k, 1)], costs: vec![1 + number(k as usize)] })
+                .map(|k| Extra { upper: 99, coefficients: vec![(k, 1)], costs: vec![1 + number(k)] })
                 .collect(),
             levels: 2,
         };
