@@ -39,7 +39,7 @@ fn replicas(cluster: &mut Cluster, count: u32, by: &str) {
 }
 
 /// The nodes of those who are served.
-fn nodes(round: &Round) -> BTreeSet<String> {
+pub(crate) fn nodes(round: &Round) -> BTreeSet<String> {
     let outcomes = round.planned.report.requests.iter().map(|request| &request.outcome);
     outcomes
         .filter_map(|outcome| match outcome {

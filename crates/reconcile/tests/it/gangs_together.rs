@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use reconcile::{CheckState, Round};
+use reconcile::CheckState;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::gangs_apart::nodes;
 use crate::queues::{add, admit, fleet, of_job, one, pod_of, says, workload};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -36,18 +37,6 @@ fn job(count: u32) -> Value {
     template["metadata"] = json!({"labels": {"app": "train"}});
     template["spec"]["affinity"] = affinity();
     job
-}
-
-/// The nodes of those who are served.
-fn nodes(round: &Round) -> BTreeSet<String> {
-    let outcomes = round.planned.report.requests.iter().map(|request| &request.outcome);
-    outcomes
-        .filter_map(|outcome| match outcome {
-            planner::report::Outcome::ServedNow { node, .. }
-            | planner::report::Outcome::ServedByPlan { node, .. } => Some(node.to_string()),
-            planner::report::Outcome::Unserved { .. } => None,
-        })
-        .collect()
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {

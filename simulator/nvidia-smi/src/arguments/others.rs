@@ -17,9 +17,8 @@ fn list(
     mut words: Words,
     command: impl FnOnce(Targets) -> Command,
 ) -> Result<Command, Refused> {
-    // Whoever says nothing is told what could be said.
     let mut lists = false;
-    let mut helps = words.peek().is_none();
+    let mut helps = false;
     let mut targets = Targets::default();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -30,8 +29,8 @@ fn list(
             unknown => return Err(Refused::stray(unknown)),
         }
     }
-    helps |= !lists;
-    Ok(if helps { Command::Help } else { command(targets) })
+    // Whoever asks for nothing is told what could be asked for.
+    Ok(if helps || !lists { Command::Help } else { command(targets) })
 }
 
 /// Questions about virtual GPUs, of which a simulated card has none: all have the same answer.
