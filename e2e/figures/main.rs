@@ -3,6 +3,7 @@
 //! can be measured.
 
 mod process;
+mod queued;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use cluster::{Fleet, NodeSpec};
+use controller::settings::Kueue;
 use e2e::{POOL, Scene, mig, pod, policy, scenario, wait};
 use futures::StreamExt;
 use jiff::SignedDuration;
@@ -22,7 +24,7 @@ use tokio::time::Instant;
 use crate::process::Measured;
 
 /// Measures the operator beside a control plane with virtual GPU nodes, and
-/// prints one line of a table.
+/// prints a line of a table, and of a second one about queues.
 #[derive(Clone, Debug, Parser)]
 struct Args {
     /// How many nodes, of two A100-80GB each; two at least.
@@ -37,6 +39,12 @@ struct Args {
     /// For how many seconds it is watched at rest.
     #[arg(long, default_value_t = 60)]
     rest: u64,
+    /// How many workloads of Kueue then get quota one after another, each for a slice that is free. None: without Kueue.
+    #[arg(long, default_value_t = 0)]
+    queued: u32,
+    /// How many workloads have quota before that, and wait for slices that nobody can have.
+    #[arg(long, default_value_t = 0)]
+    waiting: u32,
     /// (for this program itself) be the operator, with this kubeconfig
     #[arg(long, hide = true)]
     operator: Option<PathBuf>,
@@ -53,12 +61,11 @@ const SETTLE: SignedDuration = SignedDuration::from_millis(200);
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(kubeconfig) = &args.operator {
-        return process::be_the_operator(kubeconfig);
+        return process::be_the_operator(kubeconfig, args.queued > 0);
     }
     let told = std::panic::catch_unwind(|| {
         scenario(async |scene| {
-            let line = measure(scene, &args).await?;
-            println!("{HEAD}\n{line}");
+            println!("{}", measure(scene, &args).await?);
             Ok(())
         });
     });
@@ -78,6 +85,9 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
     let nodes = vec![half("busy", args.nodes / 2), half("idle", args.nodes - args.nodes / 2)];
     let mut fleet = Fleet { nodes, ..Fleet::default() };
     fleet.timings.map_mount = SignedDuration::ZERO;
+    if args.queued > 0 {
+        scene.queues().await?;
+    }
     scene.world(fleet).await?;
     for n in 0..args.pods {
         let held = pod(&format!("held-{n}"), &mig("1g.10gb"), 1);
@@ -88,7 +98,12 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
     let everywhere: Api<Pod> = Api::all(scene.client());
     let all = everywhere.list_metadata(&ListParams::default()).await?.items.len();
 
-    let mut operator = Measured::start(&scene.operator_kubeconfig().await?)?;
+    if args.queued > 0 {
+        let mut settings = e2e::operator::settings("figures");
+        settings.kueue = Kueue::AdmissionCheck;
+        scene.grant_for(&settings).await?;
+    }
+    let mut operator = Measured::start(&scene.operator_kubeconfig().await?, args.queued > 0)?;
     scene.policy("research", "was read", |p| p.status.as_ref()?.observed_generation).await?;
     quiet(scene).await?;
     let (first, until_synced) = (operator.resident()?, operator.processor()?);
@@ -114,7 +129,7 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
     let minutes = f64::from(u32::try_from(args.rest)?) / 60.0;
     let leases = requests.iter().filter(|request| request.is_about_a_lease()).count();
     let a_minute = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX)) / minutes;
-    Ok(format!(
+    let line = format!(
         "| {} | {all} | {first:.0} MiB | {:.0} MiB | {until_synced:.1} s | {} | {} | {each:.2} s | {:.0} (leases {:.0}) | {writes} | {busy:.1} % |",
         args.nodes,
         operator.most_resident()?,
@@ -122,7 +137,12 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
         percentiles(&mut labels),
         a_minute(requests.len()),
         a_minute(leases),
-    ))
+    );
+    let queued = match args.queued {
+        0 => String::new(),
+        free => format!("\n\n{}\n{}", queued::HEAD, queued::measure(scene, args.waiting, free).await?),
+    };
+    Ok(format!("{HEAD}\n{line}{queued}"))
 }
 
 fn percentiles(all: &mut [Duration]) -> String {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use controller::Settings;
+use controller::settings::Kueue;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -17,13 +18,14 @@ const TICKS: f64 = 100.0;
 
 /// The operator of a scenario, with the defaults of the product for what is
 /// measured here: how long changes are gathered, and the lease.
-pub(crate) fn be_the_operator(kubeconfig: &Path) -> ExitCode {
+pub(crate) fn be_the_operator(kubeconfig: &Path, queues: bool) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be started");
     let ended = runtime.block_on(async {
         let mut settings = e2e::operator::settings("figures");
         let defaults = Settings::new("figures", settings.lease.namespace.clone());
         settings.batch_delay = defaults.batch_delay;
         settings.lease = defaults.lease;
+        settings.kueue = if queues { Kueue::AdmissionCheck } else { Kueue::Off };
         settings.rollout.map_settle = SETTLE;
         settings.rollout.cordon_settle = SETTLE;
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
@@ -44,14 +46,16 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Starts this program once more, as the operator.
-    pub(crate) fn start(kubeconfig: &Kubeconfig) -> anyhow::Result<Self> {
+    /// Starts this program once more, as the operator, which answers an admission check if there are queues.
+    pub(crate) fn start(kubeconfig: &Kubeconfig, queues: bool) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("kubeconfig");
         // JSON is YAML.
         std::fs::write(&file, serde_json::to_vec(kubeconfig)?)?;
         let program = std::env::current_exe()?;
-        let child = Command::new(program).arg("--operator").arg(&file).kill_on_drop(true).spawn()?;
+        let mut command = Command::new(program);
+        command.arg("--operator").arg(&file).args(["--queued", if queues { "1" } else { "0" }]);
+        let child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("the operator ended at once")?;
         Ok(Self { child, folder: PathBuf::from(format!("/proc/{pid}")), _kubeconfig: dir })
     }

@@ -66,3 +66,4 @@ mod versions;
 mod virtual_nodes;
 mod volumes;
 mod whole_gpus;
+mod zones;

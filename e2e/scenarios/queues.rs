@@ -10,10 +10,7 @@ use serde_json::{Value, json};
 
 use crate::snapshot::Recorder;
 
-/// The label by which something says in which queue it waits.
-pub(crate) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
-/// The check of the scenarios' queue.
-pub(crate) const CHECK: &str = "gpu-slices";
+pub(crate) use e2e::queue::{CHECK, QUEUE, kueue, one_queue, one_queue_for};
 
 /// Nodes with four GPUs, seven small slices on each.
 fn four_gpus(name: &str) -> NodeSpec {
@@ -29,38 +26,6 @@ pub(crate) async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) ->
     scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
     scene.apply(policy("research", "research").at_a_time(2)).await?;
     one_queue(scene, quota).await
-}
-
-/// A queue, `research`, that gives so much of each resource and asks our check.
-pub(crate) async fn one_queue(scene: &Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
-    one_queue_for(scene, json!({"nodeLabels": {POOL: "research"}}), quota).await
-}
-
-/// The same, for a flavor like this.
-pub(crate) async fn one_queue_for(scene: &Scene, flavor: Value, quota: &[(&str, u32)]) -> anyhow::Result<()> {
-    scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": "slicewright.io/slices"}))).await?;
-    scene.apply(kueue("ResourceFlavor", "pool", flavor)).await?;
-    let mut resources = vec![
-        json!({"name": "cpu", "nominalQuota": "100"}),
-        json!({"name": "memory", "nominalQuota": "500Gi"}),
-    ];
-    resources
-        .extend(quota.iter().map(|(resource, n)| json!({"name": resource, "nominalQuota": n.to_string()})));
-    let covered: Vec<Value> = resources.iter().map(|resource| resource["name"].clone()).collect();
-    let queue = json!({
-        "namespaceSelector": {},
-        "resourceGroups": [{"coveredResources": covered, "flavors": [{"name": "pool", "resources": resources}]}],
-        "admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}]},
-    });
-    scene.apply(kueue("ClusterQueue", "research", queue)).await?;
-    let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
-    local["metadata"]["namespace"] = json!(TEAM);
-    scene.apply(local).await
-}
-
-/// An object of Kueue.
-pub(crate) fn kueue(kind: &str, name: &str, spec: Value) -> Value {
-    json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
 pub(crate) async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {

@@ -1,7 +1,7 @@
 //! Who holds quota, and who could use it: real Kueue, with our check on its queues.
 
 use anyhow::{Context, ensure};
-use e2e::{Scene, TEAM, mig, objects, pod, scenario, wait};
+use e2e::{Scene, mig, objects, pod, scenario, wait};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -11,17 +11,7 @@ use crate::queues::{
     workloads,
 };
 
-/// A job of so many pods that all run at the same time.
-pub(crate) fn job(name: &str, resource: &str, pods: u32) -> Value {
-    let template = Value::from(pod("unused", resource, 1))["spec"].clone();
-    let mut template = json!({"spec": template});
-    template["spec"]["restartPolicy"] = json!("Never");
-    json!({
-        "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": name, "namespace": TEAM, "labels": {QUEUE: "research"}},
-        "spec": {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template},
-    })
-}
+pub(crate) use e2e::queue::job;
 
 /// Waits until so many pods of a job run, and says on which nodes.
 pub(crate) async fn job_runs(scene: &Scene, job: &str, pods: usize) -> anyhow::Result<Vec<String>> {

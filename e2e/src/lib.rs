@@ -36,6 +36,7 @@ mod pool;
 mod ports;
 pub mod process;
 pub mod provider;
+pub mod queue;
 mod readable;
 mod real_nodes;
 pub mod rights;

@@ -16,7 +16,10 @@ impl Scene {
     }
 
     /// Grants what these settings want and the operator does not have.
-    pub(crate) async fn grant_for(&mut self, settings: &Settings) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When the API server does not take it.
+    pub async fn grant_for(&mut self, settings: &Settings) -> anyhow::Result<()> {
         let values = values_for(settings);
         if values != self.values {
             grant(&self.client(), &values, Some(&self.values)).await?;

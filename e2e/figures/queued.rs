@@ -1,0 +1,122 @@
+//! How long a workload of Kueue that has got its quota waits for an answer of our admission check.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use e2e::audit::Request;
+use e2e::queue::{CHECK, job, kueue, one_queue};
+use e2e::{Scene, TEAM, mig, objects};
+use futures::{Stream, StreamExt};
+use kube::api::{Api, DynamicObject};
+use kube::runtime::watcher::{self, Config, Event};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{HALF, PATIENCE, percentiles, quiet};
+
+/// How many whole GPUs a pod wants that nobody can serve: both of a node on which somebody holds a slice.
+const WANTED: u32 = 2;
+
+pub(crate) const HEAD: &str = "\
+| waiting | from quota to the first answer p50, p99 | whose slice is free | from quota to the answer p50, p99 | our writes for each |
+|---|---|---|---|---|";
+
+/// The workloads of Kueue, and when each of them had got so far, as this program saw it.
+#[derive(Default)]
+struct Seen {
+    reserved: BTreeMap<String, Instant>,
+    answered: BTreeMap<String, Instant>,
+}
+
+impl Seen {
+    /// Notes what is new about a workload.
+    fn see(&mut self, workload: &DynamicObject) {
+        let status = &workload.data["status"];
+        let owner = workload.metadata.owner_references.iter().flatten().next();
+        let Some(owner) = owner.map(|owner| owner.name.clone()) else { return };
+        let any = |of: &str, is: &dyn Fn(&Value) -> bool| status[of].as_array().into_iter().flatten().any(is);
+        if any("conditions", &|of| of["type"] == "QuotaReserved" && of["status"] == "True") {
+            self.reserved.entry(owner.clone()).or_insert_with(Instant::now);
+        }
+        // Kueue makes the entry, without a word; the words are ours.
+        let is_said = |of: &Value| of["message"].as_str().is_some_and(|message| !message.is_empty());
+        if any("admissionChecks", &|of| of["name"] == CHECK && is_said(of)) {
+            self.answered.entry(owner).or_insert_with(Instant::now);
+        }
+    }
+}
+
+/// A job whose pod runs on one of a half of the nodes.
+fn on(half: &str, mut job: Value, count: u32) -> Value {
+    let pod = &mut job["spec"]["template"]["spec"];
+    pod["nodeSelector"] = json!({HALF: half});
+    for kind in ["requests", "limits"] {
+        if let Some(asked) = pod["containers"][0]["resources"][kind].as_object_mut() {
+            let slices = asked.iter_mut().filter(|(name, _)| name.starts_with("nvidia.com/"));
+            slices.for_each(|(_, n)| *n = json!(count.to_string()));
+        }
+    }
+    job
+}
+
+/// What is answered, as a watch of this program's own brings it.
+struct Answers<W> {
+    events: W,
+    seen: Seen,
+}
+
+impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W> {
+    /// Waits until so many workloads have an answer.
+    async fn until(&mut self, many: u32) -> anyhow::Result<()> {
+        while self.seen.answered.len() < many as usize {
+            let waits = || format!("{} of {many} workloads have an answer", self.seen.answered.len());
+            let next = tokio::time::timeout(PATIENCE, self.events.next()).await;
+            match next.with_context(waits)?.context("the watch ended")?? {
+                Event::Apply(workload) | Event::InitApply(workload) => self.seen.see(&workload),
+                Event::Init | Event::InitDone | Event::Delete(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// From quota to answer, of those whose names begin so.
+    fn took(&self, prefix: &str) -> Vec<Duration> {
+        let of = self.seen.answered.iter().filter(|(name, _)| name.starts_with(prefix));
+        of.filter_map(|(name, at)| Some(at.duration_since(*self.seen.reserved.get(name)?))).collect()
+    }
+}
+
+/// Puts so many jobs into a queue that nobody can serve, at once, and then, one after another, so many whose slice is
+/// free. A line of a table.
+///
+/// # Errors
+/// When one of them is not answered.
+pub(crate) async fn measure(scene: &Scene, waiting: u32, free: u32) -> anyhow::Result<String> {
+    let (whole, small) = (mig("7g.80gb"), mig("1g.10gb"));
+    one_queue(scene, &[(&whole, WANTED * waiting), (&small, free)]).await?;
+    let mut like = kueue("Workload", "any", json!({}));
+    like["metadata"]["namespace"] = json!(TEAM);
+    let workloads: Api<DynamicObject> = objects::api_of(&scene.client(), &like).await?.0;
+    let events = Box::pin(watcher::watcher(workloads, Config::default()));
+    let mut answers = Answers { events, seen: Seen::default() };
+    for n in 0..waiting {
+        scene.apply(on("busy", job(&format!("waits-{n}"), &whole, 1), WANTED)).await?;
+    }
+    answers.until(waiting).await?;
+    quiet(scene).await?;
+    let audit = scene.audit_from_now()?;
+    for n in 0..free {
+        scene.apply(on("idle", job(&format!("gets-{n}"), &small, 1), 1)).await?;
+        answers.until(waiting + n + 1).await?;
+    }
+    quiet(scene).await?;
+    let about_workloads = |request: &&Request| request.object_ref.resource == "workloads";
+    let writes = audit.writes()?.iter().filter(about_workloads).count();
+    let each = f64::from(u32::try_from(writes)?) / f64::from(free.max(1));
+    Ok(format!(
+        "| {waiting} | {} | {free} | {} | {each:.1} |",
+        percentiles(&mut answers.took("waits-")),
+        percentiles(&mut answers.took("gets-")),
+    ))
+}
