@@ -3,10 +3,11 @@
 //! is not looked at.
 //!
 //! Only a higher priority breaks a promise that can be kept. So a step on such a node is wrong, unless
-//! somebody of a higher priority waits.
+//! somebody of a higher priority waits. Pods that start together and have to be in one part of the cluster have one promise: what
+//! is left of it does not hold them where the rest of it is gone.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::note::{Note, Problem};
 use super::serves::{exceeds, wants};
@@ -82,6 +83,31 @@ pub(super) fn may_yield(promised: &Request, requests: &[Request]) -> bool {
     requests.iter().any(|request| waits(request) && request.priority > promised.priority)
 }
 
+/// Whether a promise that could be kept serves nobody, since what goes with it is gone: another pod of the gang has no promise that
+/// can be kept, or those that have to be in one part of the cluster were promised nodes in two.
+fn is_torn(
+    request: &Request,
+    kept: &[(&Request, &NodeName)],
+    requests: &[Request],
+    inventory: &Inventory,
+) -> bool {
+    let has_none = |of: &Request| kept.iter().all(|(kept, _)| kept.id != of.id);
+    let gang = request.together.gang.as_ref();
+    if gang.is_some() {
+        let members = || requests.iter().filter(|of| of.together.gang.as_ref() == gang && waits(of));
+        // Of a gang without such a rule each pod is planned by itself.
+        let is_tied = members().any(|of| !of.together.rules.is_empty());
+        if is_tied && members().any(has_none) {
+            return true;
+        }
+    }
+    request.together.rules.iter().any(|(rule, label)| {
+        let with_it = kept.iter().filter(|(of, _)| of.together.rules.contains_key(rule));
+        let value = |node: &NodeName| inventory.nodes.get(node)?.labels.get(label);
+        with_it.map(|(_, node)| value(node)).collect::<BTreeSet<_>>().len() > 1
+    })
+}
+
 /// Says where a plan changes a node that was promised to somebody.
 pub(super) fn check(
     plan: &Plan,
@@ -93,9 +119,10 @@ pub(super) fn check(
     if plan.steps.is_empty() {
         return;
     }
-    for (request, node) in keepable(inventory, requests, policies) {
+    let kept = keepable(inventory, requests, policies);
+    for &(request, node) in &kept {
         let changes = plan.steps.iter().any(|step| step.node == *node);
-        if changes && !may_yield(request, requests) {
+        if changes && !may_yield(request, requests) && !is_torn(request, &kept, requests, inventory) {
             notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(node));
         }
     }
@@ -118,7 +145,8 @@ pub fn check_promises(
         answers.get(id).is_some_and(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
     };
     let mut notes = Vec::new();
-    for (request, name) in keepable(inventory, requests, policies) {
+    let kept = keepable(inventory, requests, policies);
+    for &(request, name) in &kept {
         let Some(report) = answers.get(&request.id) else { continue };
         let is_kept = matches!(&report.outcome, Outcome::ServedNow { node, .. } if node == name);
         let yields = match &report.broken {
@@ -130,7 +158,7 @@ pub fn check_promises(
             },
             None => false,
         };
-        if !is_kept && !yields {
+        if !is_kept && !yields && !is_torn(request, &kept, requests, inventory) {
             notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(name));
         }
     }

@@ -386,7 +386,11 @@ impl Choice<'_, '_> {
             of.for_each(|part| *count.entry(part).or_default() += 1);
             count
         };
-        let promised = count(members.iter().filter_map(|at| requests[*at].promised.as_ref()).collect());
+        // What could not be kept is no promise any more.
+        let is_kept = |at: &usize| {
+            requests[*at].promised.as_ref().filter(|node| served(now, requests, &[*at]) == [*node])
+        };
+        let promised = count(members.iter().filter_map(is_kept).collect());
         let planned = count(served(now, requests, members));
         let is_gang = members.iter().any(|at| requests[*at].together.gang.is_some());
         // For a gang, those that have too little even when they are empty are out of the question.
@@ -423,7 +427,8 @@ impl Choice<'_, '_> {
     }
 
     /// Plans with requests kept to one part after another. It ends where one comes up to the plan without such rules, and
-    /// where everybody is served in a part in which somebody was promised something: nobody is moved who was told a node.
+    /// in a part in which somebody was promised something, if it serves everybody or they start by themselves: nobody is
+    /// moved who was told a node.
     fn try_parts(
         &mut self,
         rules: &BTreeMap<String, String>,
@@ -441,7 +446,8 @@ impl Choice<'_, '_> {
             let decision = self.plan_for(Some(&requests), Advised::No)?;
             let fits = served(&decision.report, self.fleet.1, members).len();
             let is_whole = fits == members.len();
-            let is_best = is_whole && (*is_promised || self.compare(&decision, bound).is_le());
+            let may_stay = is_whole || members.iter().all(|at| self.fleet.1[*at].together.gang.is_none());
+            let is_best = *is_promised && may_stay || is_whole && self.compare(&decision, bound).is_le();
             tried.push(Tried { part: part.clone(), decision, fits });
             if is_best {
                 break;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use planner::check::{check, check_together, is_sound};
+use planner::check::{check, check_promises, check_together, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::{Apart, Request};
 use planner::inventory::Inventory;
@@ -33,6 +33,8 @@ fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> 
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
     assert_eq!(check_together(&decision.report.requests, inventory, requests), vec![]);
+    let promises = check_promises(&decision.plan, &decision.report.requests, inventory, requests, policies);
+    assert_eq!(promises, vec![]);
     decision
 }
 
@@ -194,6 +196,103 @@ fn who_was_promised_a_node_stays_in_its_zone() {
         requests[1].promised = Some(node.into());
         assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&[node]));
     }
+}
+
+/// Zone `a` has slices for two pods, zone `b` for one and a GPU of which nothing is known to be free.
+fn two_zones_with_slices() -> Inventory {
+    fleet()
+        .node("a1", in_zone("a", [a100().idle("3g.40gb", 0).idle("3g.40gb", 4)]))
+        .node("b1", in_zone("b", [a100().idle("3g.40gb", 0).used("4g.40gb", 4, "held")]))
+        .node("b2", in_zone("b", [a100()]))
+        .build()
+}
+
+/// A zone in which nothing has to be changed is no reason to move anybody.
+#[test]
+fn who_was_promised_a_node_stays_in_its_zone_where_another_zone_needs_no_change() {
+    let inventory = two_zones_with_slices();
+    let policies = [policy("p").build()];
+    let mut requests = gang("train", 2, "3g.40gb");
+    assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&["a1"]));
+    requests[1].promised = Some("b1".into());
+    assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&["b1", "b2"]));
+}
+
+/// Somebody took a slice that was promised to one of three: the two others would wait for it beside theirs.
+#[test]
+fn a_gang_goes_where_all_of_it_is_served_once_a_part_of_its_promise_is_gone() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100(), a100()]))
+        .node("b1", in_zone("b", [cut()]))
+        .node("b2", in_zone("b", [a100().used("3g.40gb", 0, "thief").used("3g.40gb", 4, "thief")]))
+        .build();
+    let policies = [policy("p").build()];
+    let mut requests = gang("train", 3, "3g.40gb");
+    for (request, node) in requests.iter_mut().zip(["b1", "b1", "b2"]) {
+        request.promised = Some(node.into());
+    }
+    assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&["a1"]));
+
+    // And where no zone has slices for three, none is kept for two of them.
+    let mut inventory = inventory;
+    inventory.nodes.remove(&"a1".into());
+    requests.push(request("lab").asks("3g.40gb", 2).build());
+    let decision = decided(&inventory, &requests, &policies);
+    assert_eq!(nodes_of(&decision, "train"), set(&["-"]));
+    assert_eq!(nodes_of(&decision, "lab"), set(&["b1"]));
+}
+
+/// What is promised to all of a gang is kept, whatever else would be better.
+#[test]
+fn a_promise_to_a_whole_gang_is_kept_where_another_zone_would_leave_more_for_others() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100().idle("3g.40gb", 0).idle("3g.40gb", 4)]))
+        .node("b1", in_zone("b", [cut()]))
+        .build();
+    let policies = [policy("p").build()];
+    let mut requests = gang("train", 2, "3g.40gb");
+    requests.iter_mut().for_each(|request| request.promised = Some("b1".into()));
+    let elsewhere = Apart::Elsewhere { topology: "its hostname".to_owned() };
+    requests.push(request("lab").asks("7g.80gb", 1).kept_off("a1", elsewhere).build());
+    let decision = decided(&inventory, &requests, &policies);
+    assert_eq!((nodes_of(&decision, "train"), nodes_of(&decision, "lab")), (set(&["b1"]), set(&["-"])));
+}
+
+/// Pods that start by themselves are not moved either, though another zone would serve one more of them.
+#[test]
+fn pods_that_start_by_themselves_stay_in_the_zone_in_which_one_has_a_promise() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let inventory =
+        fleet().node("a1", in_zone("a", [cut(), cut()])).node("b1", in_zone("b", [cut()])).build();
+    let policies = [policy("p").build()];
+    let pods = |n| request(&format!("serves-{n}")).asks("3g.40gb", 1).together("serves", ZONE).build();
+    let mut requests: Vec<Request> = (0..3).map(pods).collect();
+    requests[0].promised = Some("b1".into());
+    assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "serves"), set(&["-", "b1"]));
+}
+
+/// Thirteen zones have more free GPUs and nothing to cut, and yet each is too small for nine pods: none of the plans that a round
+/// may make is wasted on them.
+#[test]
+fn zones_that_are_too_small_do_not_keep_a_gang_from_the_one_that_is_not() {
+    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let small =
+        |n: usize| (format!("small-{n}"), in_zone(&format!("small-{n}"), [cut(), cut(), cut(), cut()]));
+    let half_used = || a100().used("4g.40gb", 0, "held");
+    let fleet = (0..13).map(small).fold(fleet(), |fleet, (name, node)| fleet.node(&name, node));
+    let inventory = fleet
+        .node("large-1", in_zone("large", (0..5).map(|_| half_used())))
+        .node("large-2", in_zone("large", (0..4).map(|_| half_used())))
+        .build();
+    let decision = decided(&inventory, &gang("train", 9, "3g.40gb"), &[policy("p").build()]);
+    assert_eq!(
+        nodes_of(&decision, "train"),
+        set(&["large-1", "large-2"]),
+        "{}",
+        reason(&decision, "train-0")
+    );
 }
 
 /// The pods of a Deployment start one by one: those that find a place in the zone do.
