@@ -79,6 +79,7 @@ const WHY: &[(&str, &str)] = &[
     ("virtual_nodes::", "it is about the virtual nodes themselves"),
     ("volumes::", "it wants three nodes with eight GPUs each"),
     ("whole_gpus::", "it wants a node with eight GPUs"),
+    ("zones::", "Kueue is a process beside the control plane there"),
 ];
 
 /// Why a scenario is left out where GPU nodes are real; `None` when nobody

@@ -27,6 +27,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(900);
 
 const LAYOUT: &str = "nvidia.com/mig.config";
 const STATE: &str = "nvidia.com/mig.config.state";
+/// Whether a node has cards with MIG. Only there does MIG manager run, and answer.
+const CAPABLE: &str = "nvidia.com/mig.capable";
+/// By what key the device plugin is configured there. It stays when its policy goes.
+const SHARING: &str = "nvidia.com/device-plugin.config";
 const RESOURCES: &str = "nvidia.com/";
 /// What the operator writes on nodes, and scenarios for it.
 const OURS: &str = "slicewright.io/";
@@ -103,7 +107,8 @@ impl RealNodes {
         for Borrowed { node, labels, .. } in self.borrowed.values() {
             release(client, node, labels.keys()).await?;
         }
-        self.point_to(client, "").await
+        self.point_to(client, "").await?;
+        plugin_is_its_own(client).await
     }
 
     /// The name of the node itself.
@@ -175,7 +180,8 @@ impl RealNodes {
         let wanted = spec.layout.as_deref().unwrap_or("all-disabled");
         let now = nodes.get(name).await?;
         let says = |key: &str, value: &str| now.labels().get(key).is_some_and(|is| is == value);
-        if !says(LAYOUT, wanted) || !says(STATE, "success") {
+        let is_at_hand = says(LAYOUT, wanted) && says(STATE, "success");
+        if !is_at_hand && !has_no_mig(&now) {
             if says(LAYOUT, wanted) {
                 // The same name again is no change: by way of another one.
                 let other = json!({"metadata": {"labels": {LAYOUT: "all-balanced", STATE: Value::Null}}});
@@ -208,13 +214,18 @@ impl RealNodes {
             let node = node.ok_or("there is no such node")?;
             let state = node.labels().get(STATE).map_or("", String::as_str);
             let offered = offered(node);
-            if state == "success" && offered.len() == 1 && offered.contains_key(&resource) {
+            let is_done = state == "success" || has_no_mig(node);
+            if is_done && offered.len() == 1 && offered.contains_key(&resource) {
                 return Ok(());
             }
             Err(format!("MIG manager says {state:?}, and it offers {offered:?}"))
         })
         .await
     }
+}
+
+fn has_no_mig(node: &Node) -> bool {
+    node.labels().get(CAPABLE).is_some_and(|capable| capable == "false")
 }
 
 /// What a node offers of NVIDIA's resources.
@@ -252,6 +263,14 @@ async fn point_to(client: &Client, map: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The device plugin is configured by nobody's map, as the cluster is brought up.
+async fn plugin_is_its_own(client: &Client) -> anyhow::Result<()> {
+    let (api, policy) = cluster_policy(client).await?;
+    let patch = json!({"spec": {"devicePlugin": {"config": Value::Null}}});
+    api.patch(&policy, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
 /// Takes off a node what scenarios and the operator put there.
 async fn release(client: &Client, node: &str, more: impl Iterator<Item = &String>) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
@@ -262,6 +281,7 @@ async fn release(client: &Client, node: &str, more: impl Iterator<Item = &String
     };
     let mut labels = gone(now.labels());
     labels.extend(more.map(|key| (key.clone(), Value::Null)));
+    labels.insert(SHARING.to_owned(), Value::Null);
     let patch = json!({
         "metadata": {"labels": labels, "annotations": gone(now.annotations())},
         "spec": {"unschedulable": Value::Null},
@@ -279,7 +299,8 @@ pub(crate) async fn clear(client: &Client) -> anyhow::Result<()> {
     for node in nodes.list(&ListParams::default().labels(GPUS)).await? {
         release(client, &node.name_any(), std::iter::empty()).await?;
     }
-    point_to(client, "").await
+    point_to(client, "").await?;
+    plugin_is_its_own(client).await
 }
 
 #[cfg(test)]
