@@ -198,19 +198,14 @@ fn who_was_promised_a_node_stays_in_its_zone() {
     }
 }
 
-/// Zone `a` has slices for two pods, zone `b` for one and a GPU of which nothing is known to be free.
-fn two_zones_with_slices() -> Inventory {
-    fleet()
-        .node("a1", in_zone("a", [a100().idle("3g.40gb", 0).idle("3g.40gb", 4)]))
-        .node("b1", in_zone("b", [a100().idle("3g.40gb", 0).used("4g.40gb", 4, "held")]))
-        .node("b2", in_zone("b", [a100()]))
-        .build()
-}
-
 /// A zone in which nothing has to be changed is no reason to move anybody.
 #[test]
 fn who_was_promised_a_node_stays_in_its_zone_where_another_zone_needs_no_change() {
-    let inventory = two_zones_with_slices();
+    let inventory = fleet()
+        .node("a1", in_zone("a", [a100().idle("3g.40gb", 0).idle("3g.40gb", 4)]))
+        .node("b1", in_zone("b", [a100().idle("3g.40gb", 0).used("4g.40gb", 4, "held")]))
+        .node("b2", in_zone("b", [a100().idle("7g.80gb", 0)]))
+        .build();
     let policies = [policy("p").build()];
     let mut requests = gang("train", 2, "3g.40gb");
     assert_eq!(nodes_of(&decided(&inventory, &requests, &policies), "train"), set(&["a1"]));
