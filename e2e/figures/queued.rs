@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use e2e::audit::Request;
-use e2e::queue::{CHECK, job, kueue, one_queue};
-use e2e::{Scene, TEAM, mig, objects};
+use e2e::queue::{CHECK, job, one_queue, workloads};
+use e2e::{Scene, mig};
 use futures::{Stream, StreamExt};
-use kube::api::{Api, DynamicObject};
+use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Config, Event};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -95,10 +95,7 @@ impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W>
 pub(crate) async fn measure(scene: &Scene, waiting: u32, free: u32) -> anyhow::Result<String> {
     let (whole, small) = (mig("7g.80gb"), mig("1g.10gb"));
     one_queue(scene, &[(&whole, WANTED * waiting), (&small, free)]).await?;
-    let mut like = kueue("Workload", "any", json!({}));
-    like["metadata"]["namespace"] = json!(TEAM);
-    let workloads: Api<DynamicObject> = objects::api_of(&scene.client(), &like).await?.0;
-    let events = Box::pin(watcher::watcher(workloads, Config::default()));
+    let events = Box::pin(watcher::watcher(workloads(scene).await?, Config::default()));
     let mut answers = Answers { events, seen: Seen::default() };
     for n in 0..waiting {
         scene.apply(on("busy", job(&format!("waits-{n}"), &whole, 1), WANTED)).await?;

@@ -5,12 +5,12 @@ use anyhow::Context;
 use controller::settings::Kueue;
 use e2e::{Fleet, NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::snapshot::Recorder;
 
-pub(crate) use e2e::queue::{CHECK, QUEUE, kueue, one_queue, one_queue_for};
+pub(crate) use e2e::queue::{CHECK, QUEUE, kueue, one_queue, one_queue_for, workloads};
 
 /// Nodes with four GPUs, seven small slices on each.
 fn four_gpus(name: &str) -> NodeSpec {
@@ -26,12 +26,6 @@ pub(crate) async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) ->
     scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
     scene.apply(policy("research", "research").at_a_time(2)).await?;
     one_queue(scene, quota).await
-}
-
-pub(crate) async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
-    let like =
-        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"namespace": TEAM}});
-    Ok(objects::api_of(&scene.client(), &like).await?.0)
 }
 
 /// Waits until our check says so of the workload that this object owns, and

@@ -1,8 +1,10 @@
 //! A queue of Kueue that asks our admission check, and jobs that wait in it.
 
+use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use crate::manifests::{POOL, TEAM, pod};
+use crate::objects;
 use crate::scene::Scene;
 
 /// The label by which something says in which queue it waits.
@@ -42,6 +44,16 @@ pub async fn one_queue_for(scene: &Scene, flavor: Value, quota: &[(&str, u32)]) 
     let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
     local["metadata"]["namespace"] = json!(TEAM);
     scene.apply(local).await
+}
+
+/// The workloads that Kueue makes of what waits there.
+///
+/// # Errors
+/// When the API server does not know them.
+pub async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
+    let mut like = kueue("Workload", "any", json!({}));
+    like["metadata"]["namespace"] = json!(TEAM);
+    Ok(objects::api_of(&scene.client(), &like).await?.0)
 }
 
 /// An object of Kueue.

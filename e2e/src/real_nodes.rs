@@ -86,7 +86,7 @@ impl RealNodes {
             borrowed.insert(spec.name.clone(), one);
         }
         let this = Self { borrowed, workload: workload(client).await? };
-        this.point_to(client, "").await?;
+        point_to(client, "").await?;
         for spec in specs {
             this.cut(client, spec).await?;
         }
@@ -94,7 +94,7 @@ impl RealNodes {
             this.is_cut(client, spec).await?;
         }
         // As an administrator leaves it who did what a condition of our policies asks for.
-        this.point_to(client, MAP_NAME).await?;
+        point_to(client, MAP_NAME).await?;
         Ok(this)
     }
 
@@ -107,8 +107,7 @@ impl RealNodes {
         for Borrowed { node, labels, .. } in self.borrowed.values() {
             release(client, node, labels.keys()).await?;
         }
-        self.point_to(client, "").await?;
-        plugin_is_its_own(client).await
+        as_brought_up(client).await
     }
 
     /// The name of the node itself.
@@ -165,11 +164,6 @@ impl RealNodes {
             }
         }
         spec["volumes"] = json!([{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}]);
-    }
-
-    /// Which map MIG manager reads; the one that is shipped for an empty name.
-    async fn point_to(&self, client: &Client, map: &str) -> anyhow::Result<()> {
-        point_to(client, map).await
     }
 
     async fn cut(&self, client: &Client, spec: &NodeSpec) -> anyhow::Result<()> {
@@ -256,19 +250,23 @@ async fn cluster_policy(client: &Client) -> anyhow::Result<(Api<DynamicObject>, 
     Ok((api, policy))
 }
 
-async fn point_to(client: &Client, map: &str) -> anyhow::Result<()> {
+/// Changes what the ClusterPolicy says.
+async fn change_cluster_policy(client: &Client, spec: &Value) -> anyhow::Result<()> {
     let (api, policy) = cluster_policy(client).await?;
-    let patch = json!({"spec": {"migManager": {"config": {"name": map}}}});
-    api.patch(&policy, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    let patch = Patch::Merge(json!({"spec": spec}));
+    api.patch(&policy, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// The device plugin is configured by nobody's map, as the cluster is brought up.
-async fn plugin_is_its_own(client: &Client) -> anyhow::Result<()> {
-    let (api, policy) = cluster_policy(client).await?;
-    let patch = json!({"spec": {"devicePlugin": {"config": Value::Null}}});
-    api.patch(&policy, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    Ok(())
+/// MIG manager reads this map; the one that is shipped for an empty name.
+async fn point_to(client: &Client, map: &str) -> anyhow::Result<()> {
+    change_cluster_policy(client, &json!({"migManager": {"config": {"name": map}}})).await
+}
+
+/// MIG manager reads the map that is shipped, and the device plugin nobody's, as the cluster is brought up.
+async fn as_brought_up(client: &Client) -> anyhow::Result<()> {
+    let spec = json!({"migManager": {"config": {"name": ""}}, "devicePlugin": {"config": Value::Null}});
+    change_cluster_policy(client, &spec).await
 }
 
 /// Takes off a node what scenarios and the operator put there.
@@ -299,8 +297,7 @@ pub(crate) async fn clear(client: &Client) -> anyhow::Result<()> {
     for node in nodes.list(&ListParams::default().labels(GPUS)).await? {
         release(client, &node.name_any(), std::iter::empty()).await?;
     }
-    point_to(client, "").await?;
-    plugin_is_its_own(client).await
+    as_brought_up(client).await
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use observe::host::Host;
 use observe::names::HOSTNAME;
 use observe::objects::Key;
 use observe::requests::{QueuedSet, QueuedWorkload};
+use planner::demand::Request;
 use planner::inventory::Inventory;
 use planner::names::{NodeName, RequestId};
-use planner::report::{Outcome, RequestReport, Why};
+use planner::report::{Offered, Outcome, RequestReport, Why};
 
 use crate::answers::{Answer, Kind, plural};
 use crate::input::Input;
@@ -110,6 +111,7 @@ pub(crate) fn check_answers(
     let facts = Facts {
         hosts: &planned.view.hosts,
         inventory: &planned.view.inventory,
+        requests: planned.view.requests.iter().map(|request| (&request.id, request)).collect(),
         reports: planned.report.requests.iter().map(|report| (&report.id, report)).collect(),
         answers: answers.iter().map(|answer| (&answer.id, answer)).collect(),
         has_unknown_gpus: planned.view.inventory.nodes.values().any(|node| node.gpus.is_empty()),
@@ -149,6 +151,7 @@ pub fn gist(message: &str) -> &str {
 struct Facts<'a> {
     hosts: &'a BTreeMap<NodeName, Host>,
     inventory: &'a Inventory,
+    requests: BTreeMap<&'a RequestId, &'a Request>,
     reports: BTreeMap<&'a RequestId, &'a RequestReport>,
     answers: BTreeMap<&'a RequestId, &'a Answer>,
     /// Whether a node has GPUs of which it is not known what they can have.
@@ -215,10 +218,9 @@ impl Facts<'_> {
     }
 
     fn ready(&self, queued: &QueuedWorkload) -> Verdict {
-        let updates: Vec<PodSetUpdate> = queued
-            .sets
-            .iter()
-            .filter_map(|set| self.keep_to_a_node(set).or_else(|| self.keep_to_a_part(set)))
+        let kept = self.kept_to_nodes(queued);
+        let updates: Vec<PodSetUpdate> = (queued.sets.iter().zip(kept))
+            .filter_map(|(set, kept)| kept.or_else(|| self.keep_to_a_part(set)))
             .collect();
         let nodes: BTreeSet<&NodeName> =
             queued.sets.iter().flat_map(|set| &set.requests).filter_map(|id| self.node_of(id)).collect();
@@ -240,6 +242,32 @@ impl Facts<'_> {
         let label = self.hosts.get(node)?.hostname.clone()?;
         let node_selector = [(HOSTNAME.to_owned(), label)].into();
         Some(PodSetUpdate { name: set.name.clone(), node_selector, tolerations: Vec::new() })
+    }
+
+    /// What keeps each set to a node. A set that shares its kind of slices with one that is kept to no node is not kept
+    /// either: the pods of that one could fill the node, and those that are kept to it would wait there for good, beside
+    /// a place on another node that both could have.
+    fn kept_to_nodes(&self, queued: &QueuedWorkload) -> Vec<Option<PodSetUpdate>> {
+        let mut kept: Vec<Option<PodSetUpdate>> =
+            queued.sets.iter().map(|set| self.keep_to_a_node(set)).collect();
+        let wants: Vec<BTreeSet<(Offered, u32)>> = queued.sets.iter().map(|set| self.wants(set)).collect();
+        let mut loose: Vec<usize> =
+            (0..kept.len()).filter(|i| kept[*i].is_none() && !queued.sets[*i].is_kept_to_a_node).collect();
+        while let Some(other) = loose.pop() {
+            for i in 0..kept.len() {
+                if kept[i].is_some() && may_take_the_place(&wants[other], &wants[i]) {
+                    kept[i] = None;
+                    loose.push(i);
+                }
+            }
+        }
+        kept
+    }
+
+    /// What the pods of a set ask for.
+    fn wants(&self, set: &QueuedSet) -> BTreeSet<(Offered, u32)> {
+        let requests = set.requests.iter().filter_map(|id| self.requests.get(id));
+        requests.flat_map(|request| request.wants()).collect()
     }
 
     /// What keeps pods that have to be in one part of the cluster to the part that the plan has for them. The scheduler
@@ -286,6 +314,11 @@ impl Facts<'_> {
         let message = format!("its slices were lost before its pods got a node; {}", answer.text);
         Some(Verdict::plain(CheckState::Retry, message))
     }
+}
+
+/// Whether a pod that wants this fits where one that wants that would.
+fn may_take_the_place(this: &BTreeSet<(Offered, u32)>, that: &BTreeSet<(Offered, u32)>) -> bool {
+    this.iter().any(|(offered, n)| that.iter().any(|(of, m)| of == offered && n <= m))
 }
 
 #[cfg(test)]

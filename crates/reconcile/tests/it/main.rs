@@ -6,6 +6,7 @@ mod cluster;
 mod gangs_apart;
 mod gangs_together;
 mod kept;
+mod leaders;
 mod mangled;
 mod many_pods;
 mod menu;
