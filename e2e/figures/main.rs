@@ -45,6 +45,9 @@ struct Args {
     /// How many workloads have quota before that, and wait for slices that nobody can have.
     #[arg(long, default_value_t = 0)]
     waiting: u32,
+    /// How many workloads of Kueue have ended before that, and are still there.
+    #[arg(long, default_value_t = 0)]
+    ended: u32,
     /// (for this program itself) be the operator, with this kubeconfig
     #[arg(long, hide = true)]
     operator: Option<PathBuf>,
@@ -71,6 +74,8 @@ fn main() -> ExitCode {
     });
     if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+const HEAD_AT_REST: &str = "at rest: requests a minute | writes | processor";
 
 const HEAD: &str = "\
 | nodes | pods in all | resident, first | resident, most | processor until synced | demand to cordon p50, p99 | demand to label p50, p99 | processor for each change | at rest: requests a minute | writes | processor |
@@ -118,31 +123,38 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
     quiet(scene).await?;
     let each = (operator.processor()? - until_synced) / f64::from(args.requests.max(1));
 
-    let before = operator.processor()?;
-    let audit = scene.audit_from_now()?;
-    tokio::select! {
-        () = tokio::time::sleep(Duration::from_secs(args.rest)) => {}
-        ended = operator.ended() => anyhow::bail!("the operator ended by itself: {}", ended?),
-    }
-    let (requests, writes) = (audit.requests()?, audit.writes()?.len());
-    let busy = (operator.processor()? - before) * 100.0 / f64::from(u32::try_from(args.rest)?);
-    let minutes = f64::from(u32::try_from(args.rest)?) / 60.0;
-    let leases = requests.iter().filter(|request| request.is_about_a_lease()).count();
-    let a_minute = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX)) / minutes;
+    let rest = at_rest(scene, &mut operator, args.rest).await?;
     let line = format!(
-        "| {} | {all} | {first:.0} MiB | {:.0} MiB | {until_synced:.1} s | {} | {} | {each:.2} s | {:.0} (leases {:.0}) | {writes} | {busy:.1} % |",
+        "| {} | {all} | {first:.0} MiB | {:.0} MiB | {until_synced:.1} s | {} | {} | {each:.2} s | {rest} |",
         args.nodes,
         operator.most_resident()?,
         percentiles(&mut cordons),
         percentiles(&mut labels),
-        a_minute(requests.len()),
-        a_minute(leases),
     );
-    let queued = match args.queued {
-        0 => String::new(),
-        free => format!("\n\n{}\n{}", queued::HEAD, queued::measure(scene, args.waiting, free).await?),
-    };
-    Ok(format!("{HEAD}\n{line}{queued}"))
+    if args.queued == 0 {
+        return Ok(format!("{HEAD}\n{line}"));
+    }
+    let queued = queued::measure(scene, args.ended, args.waiting, args.queued).await?;
+    let rest = at_rest(scene, &mut operator, args.rest).await?;
+    let most = operator.most_resident()?;
+    let rest = format!("| resident, most | {HEAD_AT_REST} |\n|---|---|---|---|\n| {most:.0} MiB | {rest} |");
+    Ok(format!("{HEAD}\n{line}\n\n{}\n{queued}\n\n{rest}", queued::HEAD))
+}
+
+/// Watches the operator for so many seconds without changes: how much it asks, writes and works. Cells of a table.
+async fn at_rest(scene: &Scene, operator: &mut Measured, seconds: u64) -> anyhow::Result<String> {
+    let before = operator.processor()?;
+    let audit = scene.audit_from_now()?;
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+        ended = operator.ended() => anyhow::bail!("the operator ended by itself: {}", ended?),
+    }
+    let (requests, writes) = (audit.requests()?, audit.writes()?.len());
+    let busy = (operator.processor()? - before) * 100.0 / f64::from(u32::try_from(seconds)?);
+    let minutes = f64::from(u32::try_from(seconds)?) / 60.0;
+    let leases = requests.iter().filter(|request| request.is_about_a_lease()).count();
+    let a_minute = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX)) / minutes;
+    Ok(format!("{:.0} (leases {:.0}) | {writes} | {busy:.1} %", a_minute(requests.len()), a_minute(leases)))
 }
 
 fn percentiles(all: &mut [Duration]) -> String {

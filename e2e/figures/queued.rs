@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use e2e::audit::Request;
-use e2e::queue::{CHECK, job, one_queue, workloads};
+use e2e::queue::{CHECK, job, kueue, one_queue, workloads};
 use e2e::{Scene, mig};
-use futures::{Stream, StreamExt};
-use kube::api::DynamicObject;
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Config, Event};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -18,9 +18,12 @@ use crate::{HALF, PATIENCE, percentiles, quiet};
 /// How many whole GPUs a pod wants that nobody can serve: both of a node on which somebody holds a slice.
 const WANTED: u32 = 2;
 
+/// How many objects are written at the same time.
+const AT_A_TIME: usize = 16;
+
 pub(crate) const HEAD: &str = "\
-| waiting | from quota to the first answer p50, p99 | whose slice is free | from quota to the answer p50, p99 | our writes for each |
-|---|---|---|---|---|";
+| workloads that have ended | waiting | from quota to the first answer p50, p99 | whose slice is free | from quota to the answer p50, p99 | our writes for each |
+|---|---|---|---|---|---|";
 
 /// The workloads of Kueue, and when each of them had got so far, as this program saw it.
 #[derive(Default)]
@@ -45,6 +48,27 @@ impl Seen {
             self.answered.entry(owner).or_insert_with(Instant::now);
         }
     }
+}
+
+/// So many workloads of jobs that have ended, as Kueue keeps them until somebody deletes the jobs.
+async fn have_ended(scene: &Scene, many: u32) -> anyhow::Result<()> {
+    let api = &workloads(scene).await?;
+    let template = &job("past", &mig("1g.10gb"), 1)["spec"]["template"];
+    let finished = json!({"type": "Finished", "status": "True", "reason": "Succeeded", "message": "",
+        "lastTransitionTime": "2026-11-19T08:00:00Z"});
+    let status = json!({"status": {"conditions": [finished]}});
+    let ended = (0..many).map(|n| {
+        let spec =
+            json!({"queueName": "past", "podSets": [{"name": "main", "count": 1, "template": template}]});
+        let (name, status) = (format!("past-{n}"), status.clone());
+        async move {
+            let past: DynamicObject = serde_json::from_value(kueue("Workload", &name, spec))?;
+            api.create(&PostParams::default(), &past).await?;
+            api.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+            anyhow::Ok(())
+        }
+    });
+    futures::stream::iter(ended).buffer_unordered(AT_A_TIME).try_collect().await
 }
 
 /// A job whose pod runs on one of a half of the nodes.
@@ -87,12 +111,13 @@ impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W>
     }
 }
 
-/// Puts so many jobs into a queue that nobody can serve, at once, and then, one after another, so many whose slice is
-/// free. A line of a table.
+/// Beside so many workloads that have ended puts so many jobs into a queue that nobody can serve, at once, and then, one
+/// after another, so many whose slice is free. A line of a table.
 ///
 /// # Errors
 /// When one of them is not answered.
-pub(crate) async fn measure(scene: &Scene, waiting: u32, free: u32) -> anyhow::Result<String> {
+pub(crate) async fn measure(scene: &Scene, ended: u32, waiting: u32, free: u32) -> anyhow::Result<String> {
+    have_ended(scene, ended).await?;
     let (whole, small) = (mig("7g.80gb"), mig("1g.10gb"));
     one_queue(scene, &[(&whole, WANTED * waiting), (&small, free)]).await?;
     let events = Box::pin(watcher::watcher(workloads(scene).await?, Config::default()));
@@ -112,7 +137,7 @@ pub(crate) async fn measure(scene: &Scene, waiting: u32, free: u32) -> anyhow::R
     let writes = audit.writes()?.iter().filter(about_workloads).count();
     let each = f64::from(u32::try_from(writes)?) / f64::from(free.max(1));
     Ok(format!(
-        "| {waiting} | {} | {free} | {} | {each:.1} |",
+        "| {ended} | {waiting} | {} | {free} | {} | {each:.1} |",
         percentiles(&mut answers.took("waits-")),
         percentiles(&mut answers.took("gets-")),
     ))

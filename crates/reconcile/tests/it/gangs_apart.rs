@@ -87,6 +87,9 @@ fn each_of_them_gets_its_slice_in_a_zone_of_its_own() {
         }
         cluster.is_cut("n2", "1g.10gb", 56);
         replicas(&mut cluster, 2, ZONE);
+        // Two slices are free, and only one of the two pods may start on them.
+        let answer = one(&cluster);
+        assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
         cluster.settle();
         cluster
     };

@@ -106,6 +106,23 @@ fn the_rest_of_a_job_that_runs_is_planned_beside_its_pods() {
     assert_eq!(nodes(&cluster.round()), set(&["n1"]));
 }
 
+/// The others have no choice: the scheduler looks for a node beside those that have one, and a selector that comes later
+/// would not be on the first of them.
+#[test]
+fn pods_of_a_job_of_which_one_has_a_node_already_are_kept_to_no_zone() {
+    let mut cluster = zones();
+    add(&mut cluster, "Workload", job(12));
+    for node in ["n2", "n3"] {
+        cluster.is_cut(node, "7g.80gb", 8);
+    }
+    let mut first = pod_of("job", 0, LARGE, Some("n2"));
+    first["metadata"]["labels"]["app"] = "train".into();
+    cluster.add_pod(first);
+    let ready = one(&cluster);
+    assert_eq!((ready.state, json!(ready.updates)), (CheckState::Ready, json!([])), "{}", ready.message);
+    assert_eq!(nodes(&cluster.round()), set(&["n2", "n3"]));
+}
+
 /// Kueue adds the labels of the rack itself, and only where a flavor has a topology.
 #[test]
 fn what_kueue_places_by_a_topology_is_planned_for_one_part_of_it_and_kept_to_none() {
