@@ -8,7 +8,7 @@
 //! the token of the service account that OLM uses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,10 +20,11 @@ use e2e::operator::{self, Operator, SPEED};
 use e2e::process::{Den, Running};
 use e2e::{policy, wait};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use packaging::{Helm, Render};
@@ -100,6 +101,13 @@ impl Site {
             "metadata": {"name": NAME, "namespace": OPERATOR_NAMESPACE}, "spec": {},
         });
         objects::apply(&self.client, &group).await?;
+        // Nobody here acts on it; a guide that removes the operator has to remove it as well.
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": NAME, "namespace": OPERATOR_NAMESPACE},
+            "spec": {"channel": "fast-v0", "name": NAME, "source": NAME, "sourceNamespace": "openshift-marketplace"},
+        });
+        objects::apply(&self.client, &subscription).await?;
         let is_csv = |object: &&Value| object["kind"] == "ClusterServiceVersion";
         let csv = steps.iter().find(is_csv).context("a bundle has a ClusterServiceVersion")?;
         let uid = objects::apply(&self.client, &managed(csv)).await?.uid().context("it has a uid")?;
@@ -132,8 +140,13 @@ impl Site {
 
     /// The ClusterServiceVersions in the operator's namespace.
     async fn versions(&self) -> anyhow::Result<Api<DynamicObject>> {
+        self.of_olm("ClusterServiceVersion").await
+    }
+
+    /// What OLM has of a kind in the operator's namespace.
+    async fn of_olm(&self, kind: &str) -> anyhow::Result<Api<DynamicObject>> {
         let like = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": kind,
             "metadata": {"namespace": OPERATOR_NAMESPACE},
         });
         Ok(objects::api_of(&self.client, &like).await?.0)
@@ -297,10 +310,40 @@ fn chart_arguments() -> anyhow::Result<Vec<String>> {
         .unwrap_or_default())
 }
 
-/// `slicewright release`, in this process.
-fn release(kubeconfig: &Kubeconfig, folder: &Path) -> anyhow::Result<String> {
+/// How somebody reaches the cluster, in a file.
+fn somebody(kubeconfig: &Kubeconfig, folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("somebody.kubeconfig");
     std::fs::write(&path, serde_saphyr::to_string(kubeconfig)?)?;
+    Ok(path)
+}
+
+/// The commands by which the guide uninstalls, as they stand; `oc` is kubectl.
+fn uninstall(kubeconfig: &Kubeconfig, folder: &Path) -> anyhow::Result<()> {
+    let guide = std::fs::read_to_string(packaging::root().join("docs/guides/olm.md"))?;
+    let blocks: Vec<&str> = guide
+        .split("<!-- run: e2e/release/olm.rs -->\n```text\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    ensure!(blocks.len() == 2, "the guide has {} blocks to run", blocks.len());
+    let oc = "oc() { [ \"$1\" != adm ] || shift; \"$KUBECTL\" \"$@\"; }";
+    let output = Command::new("sh")
+        .args(["-euc", &format!("{oc}\n{}", blocks.concat())])
+        .env("KUBECTL", tools::find("kubectl")?)
+        .env("KUBECONFIG", somebody(kubeconfig, folder)?)
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+/// `slicewright release`, in this process.
+fn release(kubeconfig: &Kubeconfig, folder: &Path) -> anyhow::Result<String> {
+    let path = somebody(kubeconfig, folder)?;
     let line = [
         "slicewright",
         "release",
@@ -432,8 +475,24 @@ async fn story(site: &mut Site) -> anyhow::Result<()> {
     let replicas = site.deployment().await?.and_then(|d| d.spec?.replicas);
     ensure!(replicas == Some(0), "OLM scaled it back to {replicas:?}");
 
-    // Then the version goes, with what it owns; policies stay.
-    versions.delete(csv, &DeleteParams::default()).await?;
+    // Then the version goes, with what it owns; policies stay. A node that an operator left in the middle of a change is
+    // opened, with the operand that was paused.
+    let (mark, back, plugin) =
+        ("slicewright.io/cordoned-by", "slicewright.io/give-back", "nvidia.com/gpu.deploy.device-plugin");
+    let nodes: Api<Node> = Api::all(site.client.clone());
+    let held = json!({"spec": {"unschedulable": true},
+        "metadata": {"labels": {(mark): "slicewright", (plugin): "paused-for-slicewright"}}});
+    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&held)).await?;
+    let (administrator, folder) = (site.plane.administrator().clone(), site.den.folder().to_owned());
+    tokio::task::spawn_blocking(move || uninstall(&administrator, &folder)).await??;
+    let subscriptions = site.of_olm("Subscription").await?;
+    ensure!(subscriptions.get_opt(NAME).await?.is_none(), "the subscription would install it again");
+    let node = nodes.get("n1").await?;
+    let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+    let labels = node.labels();
+    let ours = [mark, back].map(|label| labels.contains_key(label));
+    ensure!(!unschedulable && ours == [false, false], "{labels:?}");
+    ensure!(labels.get(plugin).is_some_and(|value| value == "true"), "{labels:?}");
     wait::asking("the Deployment is gone", PATIENCE, async || {
         Ok(match site.deployment().await? {
             None => Ok(()),

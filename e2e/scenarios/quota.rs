@@ -1,6 +1,7 @@
 //! Who holds quota, and who could use it: real Kueue, with our check on its queues.
 
 use anyhow::{Context, ensure};
+use e2e::manifests::Manifest;
 use e2e::{Scene, mig, objects, pod, scenario, wait};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -86,7 +87,7 @@ fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_
     });
 }
 
-/// Each team has quota of its own for a whole GPU, and seven of eight are in use.
+/// Each team has quota of its own for a whole GPU, and the other team has seven of eight, and then all.
 #[test]
 fn two_teams_want_one_slice_and_the_second_reads_what_it_waits_for_without_the_names_of_the_first() {
     scenario(async |scene| {
@@ -95,30 +96,40 @@ fn two_teams_want_one_slice_and_the_second_reads_what_it_waits_for_without_the_n
         let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
         local["metadata"]["namespace"] = json!("team-b");
         scene.apply(local).await?;
-        for n in 0..7 {
-            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        let first = (0..7).map(|n| format!("first-{n}")).collect::<Vec<_>>();
+        for name in &first {
+            scene.apply(theirs(name)).await?;
         }
-        for n in 0..7 {
-            scene.runs(&format!("first-{n}")).await?;
+        for name in &first {
+            their_pod_runs(scene, name).await?;
         }
         // The older one gets the last.
-        scene
-            .apply(pod("wins", &mig("7g.80gb"), 1).in_namespace("team-b").labelled(QUEUE, "research"))
-            .await?;
-        let theirs: Api<Pod> = Api::namespaced(scene.client(), "team-b");
-        wait::until_one(theirs, "wins", "the other team's pod runs", wait::PATIENCE, |pod| {
-            let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.clone());
-            if phase.as_deref() == Some("Running") { Ok(()) } else { Err(format!("{phase:?}")) }
-        })
-        .await?;
+        scene.apply(theirs("wins")).await?;
+        their_pod_runs(scene, "wins").await?;
         scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
         let waits = check_says(scene, "second", "Pending", "not served").await?;
-        ensure!(!waits["message"].as_str().unwrap_or_default().contains("team-b"), "{waits}");
-        scene.delete(pod("wins", &mig("7g.80gb"), 1).in_namespace("team-b")).await?;
+        let message = waits["message"].as_str().unwrap_or_default();
+        let named = first.iter().any(|name| message.contains(name.as_str())) || message.contains("wins");
+        ensure!(!named && !message.contains("team-b"), "who holds the slices is the other team's: {waits}");
+        scene.delete(theirs("wins")).await?;
         scene.runs("second").await?;
         ensure!(!was_unschedulable(scene, "second").await?, "its slice was there before it was looked for");
         Ok(())
     });
+}
+
+/// A pod of the other team, in its queue.
+fn theirs(name: &str) -> Manifest {
+    pod(name, &mig("7g.80gb"), 1).in_namespace("team-b").labelled(QUEUE, "research")
+}
+
+async fn their_pod_runs(scene: &Scene, name: &str) -> anyhow::Result<()> {
+    let pods: Api<Pod> = Api::namespaced(scene.client(), "team-b");
+    wait::until_one(pods, name, "the other team's pod runs", wait::PATIENCE, |pod| {
+        let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.clone());
+        if phase.as_deref() == Some("Running") { Ok(()) } else { Err(format!("{phase:?}")) }
+    })
+    .await
 }
 
 /// No node has more than four GPUs, and six pods want one each.

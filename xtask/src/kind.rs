@@ -44,6 +44,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let is = |task: &str| args.rest.iter().any(|word| word == task || word == "check");
     // A list needs nothing.
     let story = is("story") && !args.rest.iter().any(|word| word == "--list");
+    if is("up") {
+        // It is some hundred megabytes, and what has to be installed depends on whether it can be fetched.
+        writeln!(
+            out,
+            "looking for what a cluster needs; kind's node image is fetched now if it is not here yet"
+        )?;
+    }
     needs::require("cargo xtask kind", &needs::kind(&args.sources, is("up"), story))?;
     if is("up") || story {
         built("slicewright-kind")?;

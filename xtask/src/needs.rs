@@ -40,6 +40,36 @@ macro_rules! without_an_engine {
     };
 }
 
+/// Succeeds where an engine of the machine has kind's node image, or one that was made here, or can fetch it.
+macro_rules! a_node_image {
+    () => {
+        "for engine in docker podman; do $engine info && { $engine image inspect kindest/node:v1.36.3 \
+         || $engine images --quiet localhost/slicewright-kind-node | grep . \
+         || timeout 300 $engine pull --quiet kindest/node:v1.36.3; } && exit; done; exit 1"
+    };
+}
+
+/// A program that is needed where kind's node image cannot be had. It is looked for first: only where it lacks, an image is
+/// fetched to know whether it is needed.
+macro_rules! without_a_node_image {
+    ($program:literal, $packages:literal) => {
+        Tool {
+            name: $program,
+            probe: &[
+                "sh",
+                "-c",
+                concat!(
+                    "(PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v ",
+                    $program,
+                    ") && exit; ",
+                    a_node_image!()
+                ),
+            ],
+            install: Install::Debian($packages),
+        }
+    };
+}
+
 /// An engine of our own, and a node image of our own: what `slicewright-kind`
 /// looks for in `e2e/kind/src/preflight.rs`.
 const ENGINE: &[Tool] = &[
@@ -58,12 +88,17 @@ const ENGINE: &[Tool] = &[
     without_an_engine!("unshare", "util-linux"),
     without_an_engine!("pkill", "procps"),
     without_an_engine!("jq", "jq"),
-    without_an_engine!("mmdebstrap", "mmdebstrap"),
-    without_an_engine!("tar", "tar"),
-    without_an_engine!("zstd", "zstd"),
-    without_an_engine!("cc", "gcc"),
-    without_an_engine!("chroot", "coreutils"),
-    without_an_engine!("systemctl", "systemd"),
+    Tool {
+        name: "kind's node image in the engine, or root to make one",
+        probe: &["sh", "-c", concat!("test \"$(id -u)\" = 0 && exit; ", a_node_image!())],
+        install: Install::ByHand("let the engine reach Docker Hub, or run this once as root"),
+    },
+    without_a_node_image!("mmdebstrap", "mmdebstrap"),
+    without_a_node_image!("tar", "tar"),
+    without_a_node_image!("zstd", "zstd"),
+    without_a_node_image!("cc", "gcc"),
+    without_a_node_image!("chroot", "coreutils"),
+    without_a_node_image!("systemctl", "systemd"),
 ];
 
 /// What makes an image for this machine's processor.
@@ -173,6 +208,15 @@ mod tests {
             many += 1;
         }
         assert!(many > 15, "{many}");
+        let image =
+            std::fs::read_to_string(crate::root().join("e2e/kind/src/without_engine/node_image.rs")).unwrap();
+        let name = |constant: &str| {
+            let (_, rest) = image.split_once(constant).unwrap();
+            rest.split('"').nth(1).unwrap().to_owned()
+        };
+        for name in [name("const STOCK: "), name("const OURS: ")] {
+            assert!(a_node_image!().contains(&format!(" {name} ")), "{name} is not looked for");
+        }
     }
 
     /// How the page for contributors names a tool.

@@ -27,6 +27,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
+{{/* The labels of the pod that releases the nodes before an uninstall. */}}
+{{- define "slicewright.releaseSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "slicewright.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: release
+{{- end -}}
+
 {{- define "slicewright.labels" -}}
 {{ include "slicewright.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

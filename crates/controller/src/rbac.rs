@@ -12,7 +12,7 @@ use reconcile::MapRef;
 use serde_json::{Value, json};
 
 use crate::settings::{HardwareProfiles, Kueue, Settings};
-use rights::right;
+use rights::{LEASE, right};
 
 pub use rights::RIGHTS;
 pub use snapshot::{SNAPSHOT, snapshot_manifests};
@@ -195,8 +195,11 @@ impl Installation {
     }
 }
 
-/// What `slicewright release` needs beside reading the lease: the rights with
-/// which a chart or an administrator runs it. [`Scope::Cluster`] all of them.
+/// The Deployment of the operator, as the chart calls it in a release of its own name.
+const DEPLOYMENT: &str = "slicewright";
+
+/// What `slicewright release --stop-operator` needs: the rights with which the
+/// chart's hook or an administrator runs it.
 pub const RELEASE: &[Right] = &[
     right(
         Scope::Cluster,
@@ -241,6 +244,24 @@ pub const RELEASE: &[Right] = &[
             "to report that nobody answers them any more: their queues would let people wait for ever",
         )],
     ),
+    Right {
+        name: LEASE,
+        ..right(
+            Scope::Own,
+            "coordination.k8s.io",
+            "leases",
+            &[("get", "to see whether a replica still has the lease")],
+        )
+    },
+    Right {
+        name: DEPLOYMENT,
+        ..right(
+            Scope::Own,
+            "apps",
+            "deployments/scale",
+            &[("patch", "to stop the operator: its Deployment is scaled to zero")],
+        )
+    },
 ];
 
 /// The rules of all scopes as the chart reads them: one list of RBAC rules a
@@ -270,7 +291,8 @@ pub fn rules_by_scope() -> Value {
         "openshiftAi": openshift_ai,
         "own": always.rules(Scope::Own),
         "gpuOperator": always.rules(Scope::GpuOperator),
-        "release": rules(RELEASE.iter()),
+        // Those in its own namespace name the Deployment, whose name the chart makes.
+        "release": rules(RELEASE.iter().filter(|right| right.scope == Scope::Cluster)),
     })
 }
 
@@ -310,27 +332,7 @@ pub fn page() -> String {
     for (scope, title) in scopes {
         let _ = write!(page, "\n## {title}\n\n| resource | verb | why |\n|---|---|---|\n");
         for right in RIGHTS.iter().filter(|right| right.scope == scope) {
-            let group = if right.group.is_empty() { "" } else { "." };
-            let mut resource = format!("`{}{group}{}`", right.resource, right.group);
-            if !right.name.is_empty() {
-                let _ = write!(resource, " named `{}`", right.name);
-            }
-            for (verb, why) in right.verbs {
-                let when = match right.when {
-                    When::Always => "",
-                    When::PatchClusterPolicy => {
-                        " (only with `--patch-cluster-policy` or `--patch-device-plugin`)"
-                    }
-                    When::SecureMetrics => " (only with `--metrics-certificate`)",
-                    When::ReadsQueues => " (only with `--kueue=report` or `--kueue=admission-check`)",
-                    When::AnswersChecks => " (only with `--kueue=admission-check`)",
-                    When::PlansProfiles => {
-                        " (only with `--hardware-profiles=report` or `--hardware-profiles=publish`)"
-                    }
-                    When::PublishesProfiles => " (only with `--hardware-profiles=publish`)",
-                };
-                let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
-            }
+            rows(right, &mut page);
         }
     }
     page.push_str(
@@ -345,12 +347,58 @@ pub fn page() -> String {
         let _ = writeln!(page, "---\n{manifest:#}");
     }
     page.push_str("```\n\nA lease with another name (`--lease-name`) needs this name in the Role above.\n");
+    before_an_uninstallation(&mut page);
     page
+}
+
+/// The section of whoever runs `slicewright release`.
+fn before_an_uninstallation(page: &mut String) {
+    page.push_str(
+        "\n## Before an uninstallation\n\n\
+         The operator itself does not have the following permissions. They are for the account that runs\n\
+         `slicewright release --stop-operator=DEPLOYMENT`: the chart's hook before `helm uninstall`, or you. With\n\
+         `rbac.create=true`, the chart creates an account with them for the hook. With `rbac.create=false`, grant them to the\n\
+         account that `uninstall.serviceAccountName` names (if it is empty, to the operator's account), or set\n\
+         `uninstall.release=false`: without them the hook fails, and with it `helm uninstall`.\n",
+    );
+    for (scope, title) in
+        [(Scope::Cluster, "In the whole cluster"), (Scope::Own, "In the operator's namespace")]
+    {
+        let _ = write!(page, "\n{title}:\n\n| resource | verb | why |\n|---|---|---|\n");
+        for right in RELEASE.iter().filter(|right| right.scope == scope) {
+            rows(right, page);
+        }
+    }
+    page.push_str(
+        "\nThe Deployment has the name of the Helm release (`fullnameOverride`, if that is set); with OLM it is `slicewright`.\n",
+    );
+}
+
+/// A row for each verb.
+fn rows(right: &Right, page: &mut String) {
+    let group = if right.group.is_empty() { "" } else { "." };
+    let mut resource = format!("`{}{group}{}`", right.resource, right.group);
+    if !right.name.is_empty() {
+        let _ = write!(resource, " named `{}`", right.name);
+    }
+    for (verb, why) in right.verbs {
+        let when = match right.when {
+            When::Always => "",
+            When::PatchClusterPolicy => " (only with `--patch-cluster-policy` or `--patch-device-plugin`)",
+            When::SecureMetrics => " (only with `--metrics-certificate`)",
+            When::ReadsQueues => " (only with `--kueue=report` or `--kueue=admission-check`)",
+            When::AnswersChecks => " (only with `--kueue=admission-check`)",
+            When::PlansProfiles => {
+                " (only with `--hardware-profiles=report` or `--hardware-profiles=publish`)"
+            }
+            When::PublishesProfiles => " (only with `--hardware-profiles=publish`)",
+        };
+        let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::rights::LEASE;
     use super::*;
 
     #[test]

@@ -74,6 +74,45 @@ fn a_task_says_what_is_missing_before_it_builds_anything() {
     }
 }
 
+/// A program of the machine, as a script.
+fn put(folder: &Path, name: &str, script: &str) {
+    let file = folder.join(name);
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The ten minutes in which the parts of a node image are built are for nothing where it cannot be put together.
+#[test]
+fn a_docker_that_cannot_fetch_the_node_image_is_known_before_the_first_build() {
+    let says = |fetches: bool| {
+        let bare = Bare::new();
+        for program in ["sh", "grep", "timeout"] {
+            let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(program));
+            let found = found.iter().find(|path| path.exists()).unwrap();
+            std::os::unix::fs::symlink(found, bare.folder.path().join(program)).unwrap();
+        }
+        put(bare.folder.path(), "id", "echo 1000");
+        let status = i32::from(!fetches);
+        put(
+            bare.folder.path(),
+            "docker",
+            &format!("case $1 in info) ;; pull) exit {status} ;; images) ;; *) exit 1 ;; esac"),
+        );
+        let (said, asked) = bare.types(&["kind", "up"]);
+        assert_eq!(asked, "", "nothing is built");
+        said
+    };
+    let said = says(false);
+    let image = "\n  kind's node image in the engine, or root to make one: ";
+    for needed in [image, "\n  mmdebstrap: ", "\n  zstd: "] {
+        assert!(said.contains(needed), "{needed}: {said}");
+    }
+    assert!(!said.contains("dockerd") && !said.contains("containerd"), "an engine is there: {said}");
+    // Go is missing all the same.
+    let said = says(true);
+    assert!(!said.contains("mmdebstrap") && !said.contains(image) && said.contains("\n  Go: "), "{said}");
+}
+
 /// The newest `go` line of the modules that are built.
 fn go() -> String {
     let mut newest = (0, 0);

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use planner::names::GpuIndex;
-use planner::report::Supply;
+use planner::names::{GpuIndex, PolicyName};
 
 use super::svg::{self, Changes};
 use super::{escape, page};
 use crate::exit::Status;
-use crate::preview::{Preview, verdict_line};
+use crate::expectations::Judged;
+use crate::preview::compare::{Change, Compared};
+use crate::preview::{self, Preview, markdown, titles, verdict_line};
 use crate::question::Question;
 
 /// The page of a preview.
@@ -23,13 +24,15 @@ pub fn plan(question: &Question, preview: &Preview) -> String {
     let mut body =
         format!("<header class=\"tone {tone}\"><h1>{}</h1>\n{}</header>\n", escape(&verdict), made(preview));
     warnings(preview, &mut body);
-    let _ =
-        writeln!(body, "<h2>The fleet, now and then</h2>\n<figure>{}</figure>", picture(question, preview));
-    compared(preview, &mut body);
+    let _ = writeln!(body, "<h2>{}</h2>\n<figure>{}</figure>", titles::PICTURES, picture(question, preview));
+    if let Some(compared) = &preview.compared {
+        changes(compared, &mut body);
+    }
     nodes(preview, &mut body);
     supply(preview, &mut body);
     requests(preview, &mut body);
     rollout(preview, &mut body);
+    beside(preview, &mut body);
     annotations(preview, &mut body);
     page(&verdict, &body)
 }
@@ -48,12 +51,21 @@ pub fn picture(question: &Question, preview: &Preview) -> String {
 
 fn made(preview: &Preview) -> String {
     let from = &preview.provenance;
-    let age = crate::preview::age(preview);
-    format!(
+    let age = preview::age(preview);
+    let mut made = format!(
         "<p class=\"made\">Made from a snapshot taken at {}{age} by slicewright {}. Policies <code>{}</code>, plan \
-         <code>{}</code>.</p>\n",
+         <code>{}</code>",
         from.snapshot_taken_at, from.version, from.policy_digest, from.plan_digest
-    )
+    );
+    if let Some(compared) = &preview.compared {
+        let _ = write!(
+            made,
+            "; before this change policies <code>{}</code>, plan <code>{}</code>",
+            compared.policy_digest, compared.plan_digest
+        );
+    }
+    let _ = writeln!(made, ". {}</p>", escape(&preview::how_good(preview)));
+    made
 }
 
 /// A heading with a list, where there is something in it.
@@ -78,32 +90,107 @@ fn kind(word: &str) -> String {
     format!("<span class=\"kind{tone}\">{}</span>", escape(word))
 }
 
+/// A heading with a table, where it has rows. The first cells of a row are names, the others figures.
+fn table<const N: usize>(
+    body: &mut String,
+    title: &str,
+    head: [&str; N],
+    names: usize,
+    rows: &[[String; N]],
+) {
+    if rows.is_empty() {
+        return;
+    }
+    let class = |at: usize| if at < names { "" } else { " class=\"num\"" };
+    let _ = write!(body, "<h2>{title}</h2>\n<div class=\"wide\"><table><tr>");
+    for (at, cell) in head.iter().enumerate() {
+        let _ = write!(body, "<th{}>{cell}</th>", class(at));
+    }
+    body.push_str("</tr>\n");
+    for row in rows {
+        body.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(body, "<td{}>{}</td>", class(at), escape(cell));
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</table></div>\n");
+}
+
+/// An expectation, with what is found, what to do and why it is expected where it does not hold.
+fn expectation(judged: &Judged) -> String {
+    let word = if judged.holds { "holds" } else { "FAILED" };
+    let mut item = format!("{} {}{}", kind(word), escape(&judged.name), preview::before(judged));
+    for failed in &judged.failures {
+        let _ = write!(item, "<br>{}. Next: {}", escape(&failed.message), escape(&failed.next));
+    }
+    if let Some(why) = judged.why.as_ref().filter(|_| !judged.holds) {
+        let _ = write!(item, "<br>Why it is expected: {}", escape(why));
+    }
+    item
+}
+
+/// The expectations that hold, or those that do not.
+fn expectations(preview: &Preview, holds: bool) -> Vec<String> {
+    preview.expectations.iter().filter(|judged| judged.holds == holds).map(expectation).collect()
+}
+
+/// What can go wrong, or what is only good to know.
+fn risks(preview: &Preview, notes: bool) -> Vec<String> {
+    let risks = preview.risks.iter().filter(|risk| (risk.kind == "note") == notes);
+    risks.map(|risk| format!("{} {}", kind(risk.kind), escape(&risk.message))).collect()
+}
+
 fn warnings(preview: &Preview, body: &mut String) {
     let refused: Vec<String> = preview
         .not_reviewed
         .iter()
         .map(|n| format!("<code>{}</code>: {}", escape(&n.policy), escape(&n.message)))
         .collect();
-    list(body, "The plan differs from the reviewed plan", &refused);
-    let mut expectations = Vec::new();
-    for judged in &preview.expectations {
-        let word = if judged.holds { "holds" } else { "FAILED" };
-        let mut item = format!("{} {}", kind(word), escape(&judged.name));
-        for failed in &judged.failures {
-            let _ = write!(item, "<br>{}. Next: {}", escape(&failed.message), escape(&failed.next));
-        }
-        expectations.push(item);
-    }
-    list(body, "Expectations", &expectations);
-    let risks: Vec<String> =
-        preview.risks.iter().map(|risk| format!("{} {}", kind(risk.kind), escape(&risk.message))).collect();
-    list(body, "What can go wrong", &risks);
+    list(body, titles::NOT_REVIEWED, &refused);
+    list(body, titles::FAILED, &expectations(preview, false));
+    list(body, titles::RISKS, &risks(preview, false));
 }
 
-fn compared(preview: &Preview, body: &mut String) {
-    let Some(compared) = &preview.compared else { return };
-    if !compared.policies.is_empty() {
-        body.push_str("<h2>Policies</h2>\n");
+/// What is good to know, and hurts nobody.
+fn beside(preview: &Preview, body: &mut String) {
+    list(body, titles::HOLD, &expectations(preview, true));
+    list(body, titles::NOTES, &risks(preview, true));
+    let not_read: Vec<String> = preview
+        .not_read
+        .iter()
+        .map(|n| {
+            format!(
+                "<code>{}</code> at <code>{}</code>: {}",
+                escape(&n.what),
+                escape(&n.place),
+                escape(n.why)
+            )
+        })
+        .collect();
+    list(body, titles::NOT_READ, &not_read);
+}
+
+/// What differs from the policies before, and for whom.
+fn changes(compared: &Compared, body: &mut String) {
+    let mut policies: Vec<String> = compared
+        .policies
+        .iter()
+        .map(|diff| {
+            let what = match diff.change {
+                Change::Added => "is added",
+                Change::Removed => "is removed",
+                Change::Changed => "changes",
+            };
+            format!("<code>{}</code> {what}", escape(&diff.policy.to_string()))
+        })
+        .collect();
+    if policies.is_empty() {
+        policies.push("the policies are the same as before".to_owned());
+    }
+    list(body, titles::POLICIES, &policies);
+    if compared.policies.iter().any(|diff| !diff.yaml.is_empty()) {
+        let _ = writeln!(body, "<h2>{}</h2>", titles::MANIFESTS);
     }
     for diff in &compared.policies {
         let _ = write!(body, "<pre aria-label=\"{}\">", escape(&diff.policy.to_string()));
@@ -118,6 +205,16 @@ fn compared(preview: &Preview, body: &mut String) {
         }
         body.push_str("</pre>\n");
     }
+    let gpus: Vec<[String; 4]> = compared
+        .gpus
+        .iter()
+        .map(|diff| [diff.gpu.to_string(), diff.now.clone(), diff.before.clone(), diff.after.clone()])
+        .collect();
+    table(body, titles::GPUS, ["GPU", "has", "before this change", "after it"], 4, &gpus);
+    who(compared, body);
+}
+
+fn who(compared: &Compared, body: &mut String) {
     let mut who = Vec::new();
     let mut say = |names: Vec<String>, what: &str| {
         who.extend(names.iter().map(|name| format!("<code>{}</code> {what}", escape(name))));
@@ -128,14 +225,27 @@ fn compared(preview: &Preview, body: &mut String) {
     say(compared.wait.clone(), "has to wait for a change, and was served with existing slices before");
     say(compared.gain.clone(), "is served now");
     say(pods(&compared.spares), "is not evicted any more");
-    list(body, "Who is affected", &who);
+    for moved in &compared.nodes {
+        let name = |policy: &Option<PolicyName>| {
+            policy.as_ref().map_or("no policy".to_owned(), |policy| {
+                format!("<code>{}</code>", escape(&policy.to_string()))
+            })
+        };
+        let (before, after) = (name(&moved.before), name(&moved.after));
+        who.push(format!("node <code>{}</code>: {before} → {after}", escape(&moved.node.to_string())));
+    }
+    list(body, titles::WHO, &who);
 }
 
 fn nodes(preview: &Preview, body: &mut String) {
     if preview.nodes.is_empty() {
         return;
     }
-    body.push_str("<h2>Nodes, in the order in which they change</h2>\n<div class=\"wide\"><table><tr><th>node</th><th>policy</th><th>GPUs</th><th></th></tr>\n");
+    let _ = writeln!(
+        body,
+        "<h2>{}</h2>\n<div class=\"wide\"><table><tr><th>node</th><th>policy</th><th>GPUs</th><th></th></tr>",
+        titles::NODES
+    );
     for node in &preview.nodes {
         let gpus: Vec<String> = node
             .gpus
@@ -168,28 +278,20 @@ fn nodes(preview: &Preview, body: &mut String) {
 }
 
 fn supply(preview: &Preview, body: &mut String) {
-    body.push_str(
-        "<h2>Supply and demand</h2>\n<div class=\"wide\"><table><tr><th>policy</th><th>profile</th>",
+    table(
+        body,
+        titles::SUPPLY,
+        ["policy", "profile", "there now", "planned", "allocated", "asked for", "unserved", "attainable"],
+        2,
+        &markdown::supply_rows(preview),
     );
-    for title in ["there now", "planned", "allocated", "asked for", "unserved", "attainable"] {
-        let _ = write!(body, "<th class=\"num\">{title}</th>");
-    }
-    body.push_str("</tr>\n");
-    for (policy, profiles) in &preview.supply {
-        for (profile, supply) in profiles {
-            let Supply { present, planned, allocated, requested, unserved, attainable } = supply;
-            if present + planned + requested == 0 {
-                continue;
-            }
-            let _ =
-                write!(body, "<tr><td><code>{}</code></td><td>{profile}</td>", escape(&policy.to_string()));
-            for figure in [present, planned, allocated, requested, unserved, attainable] {
-                let _ = write!(body, "<td class=\"num\">{figure}</td>");
-            }
-            body.push_str("</tr>\n");
-        }
-    }
-    body.push_str("</table></div>\n");
+    table(
+        body,
+        titles::SEATS,
+        ["policy", "resource", "devices", "seats", "held", "planned", "asked for", "unserved"],
+        2,
+        &markdown::seat_rows(preview),
+    );
 }
 
 fn requests(preview: &Preview, body: &mut String) {
@@ -198,7 +300,7 @@ fn requests(preview: &Preview, body: &mut String) {
         .iter()
         .map(|answer| format!("<code>{}</code>: {}", escape(&answer.request), escape(&answer.answer)))
         .collect();
-    list(body, "Requests that wait", &items);
+    list(body, titles::REQUESTS, &items);
 }
 
 fn rollout(preview: &Preview, body: &mut String) {
@@ -206,11 +308,11 @@ fn rollout(preview: &Preview, body: &mut String) {
     for (policy, waves) in &preview.rollout {
         for (number, wave) in (1..).zip(waves) {
             let nodes: Vec<String> = wave.nodes.iter().map(ToString::to_string).collect();
-            let when = crate::preview::when(wave);
+            let when = preview::when(wave);
             items.push(escape(&format!("{policy} {number}. {when}: {}", nodes.join(", "))));
         }
     }
-    list(body, "Rollout, with conservative estimates", &items);
+    list(body, titles::ROLLOUT, &items);
 }
 
 fn annotations(preview: &Preview, body: &mut String) {

@@ -11,7 +11,7 @@ use crate::draw::{self, Colour};
 use crate::expectations::{Failed, Judged};
 
 use super::compare::{Change, Compared, SupplyDiff};
-use super::{Preview, text};
+use super::{Preview, text, titles};
 
 /// How long a comment may be: GitHub takes 65,536 characters.
 pub const MOST_BYTES: usize = 60_000;
@@ -105,21 +105,16 @@ fn sections(preview: &Preview) -> Vec<Section> {
     let mut all = Vec::new();
     let refused = |n: &super::NotReviewed| item(&format!("{}: {}", code(&n.policy), plain(&n.message)));
     all.push(list(
-        "The plan differs from the reviewed plan: review this plan, and commit its annotations",
+        titles::NOT_REVIEWED,
         "policies with another review",
         false,
         preview.not_reviewed.iter().map(refused).collect(),
     ));
     let (held, failed): (Vec<_>, Vec<_>) = preview.expectations.iter().partition(|judged| judged.holds);
-    all.push(list(
-        "Expectations that FAILED",
-        "failed expectations",
-        false,
-        failed.into_iter().map(failure).collect(),
-    ));
+    all.push(list(titles::FAILED, "failed expectations", false, failed.into_iter().map(failure).collect()));
     let risk = |risk: &super::Risk| item(&format!("**{}**: {}", risk.kind, plain(&risk.message)));
     let (notes, risks): (Vec<_>, Vec<_>) = preview.risks.iter().partition(|risk| risk.kind == "note");
-    all.push(list("What can go wrong", "risks", false, risks.into_iter().map(risk).collect()));
+    all.push(list(titles::RISKS, "risks", false, risks.into_iter().map(risk).collect()));
     if let Some(compared) = &preview.compared {
         changes(compared, &mut all);
     }
@@ -129,19 +124,14 @@ fn sections(preview: &Preview) -> Vec<Section> {
     all.push(nodes(preview));
     let answer =
         |answer: &super::Answer| item(&format!("{}: {}", code(&answer.request), plain(&answer.answer)));
-    all.push(list("Requests that wait", "requests", true, preview.requests.iter().map(answer).collect()));
+    all.push(list(titles::REQUESTS, "requests", true, preview.requests.iter().map(answer).collect()));
     all.push(rollout(preview));
     let holds = |judged: &Judged| item(&format!("{}{}", plain(&judged.name), text::before(judged)));
-    all.push(list(
-        "Expectations that hold",
-        "expectations that hold",
-        true,
-        held.into_iter().map(holds).collect(),
-    ));
-    all.push(list("Notes", "notes", true, notes.into_iter().map(risk).collect()));
+    all.push(list(titles::HOLD, "expectations that hold", true, held.into_iter().map(holds).collect()));
+    all.push(list(titles::NOTES, "notes", true, notes.into_iter().map(risk).collect()));
     let not_read = |n: &super::NotRead| item(&format!("{} at {}: {}", code(&n.what), code(&n.place), n.why));
     all.push(list(
-        "Other documents, which were not read",
+        titles::NOT_READ,
         "documents not read",
         true,
         preview.not_read.iter().map(not_read).collect(),
@@ -185,8 +175,8 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
     if policies.is_empty() {
         policies.push("- the policies are the same as before".to_owned());
     }
-    all.push(list("Policies", "changes of policies", false, policies));
-    let manifests = list("Manifests", "lines of the manifests", false, manifests);
+    all.push(list(titles::POLICIES, "changes of policies", false, policies));
+    let manifests = list(titles::MANIFESTS, "lines of the manifests", false, manifests);
     all.push(Section { fence: Some("diff"), ..manifests });
     let gpus = compared.gpus.iter().map(|diff| {
         format!(
@@ -198,7 +188,7 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
         )
     });
     all.push(Section {
-        title: "GPUs that this changes".to_owned(),
+        title: titles::GPUS.to_owned(),
         of: "GPUs",
         folded: false,
         head: Some("| GPU | has | before this change | after it |\n|---|---|---|---|"),
@@ -222,12 +212,12 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
         let (before, after) = (name(&moved.before), name(&moved.after));
         who.push(item(&format!("node {}: {before} → {after}", code(&moved.node.to_string()))));
     }
-    all.push(list("Who is affected", "who are affected", false, who));
+    all.push(list(titles::WHO, "who are affected", false, who));
 }
 
-/// Supply against demand, before and after where there is a before.
-fn supply(preview: &Preview) -> Section {
-    let mut items = Vec::new();
+/// Supply against demand, before and after where there is a before: policy, profile and the figures.
+pub(crate) fn supply_rows(preview: &Preview) -> Vec<[String; 8]> {
+    let mut rows = Vec::new();
     let figure = |diff: &SupplyDiff, of: fn(&Supply) -> u32| match (diff.before.as_ref(), diff.after.as_ref())
     {
         (Some(before), Some(after)) if of(before) != of(after) => format!("{} → {}", of(before), of(after)),
@@ -254,20 +244,26 @@ fn supply(preview: &Preview) -> Section {
             if ![diff.before, diff.after].iter().flatten().any(counts) {
                 continue;
             }
-            items.push(format!(
-                "| {} | {profile} | {} | {} | {} | {} | {} | {} |",
-                code(&policy.to_string()),
+            rows.push([
+                policy.to_string(),
+                profile.to_string(),
                 figure(diff, |s| s.present),
                 figure(diff, |s| s.planned),
                 figure(diff, |s| s.allocated),
                 figure(diff, |s| s.requested),
                 figure(diff, |s| s.unserved),
                 figure(diff, |s| s.attainable),
-            ));
+            ]);
         }
     }
+    rows
+}
+
+fn supply(preview: &Preview) -> Section {
+    let row = |[policy, rest @ ..]: &[String; 8]| format!("| {} | {} |", code(policy), rest.join(" | "));
+    let items = supply_rows(preview).iter().map(row).collect();
     Section {
-        title: "Supply and demand".to_owned(),
+        title: titles::SUPPLY.to_owned(),
         of: "rows of supply and demand",
         folded: false,
         head: Some(
@@ -278,26 +274,25 @@ fn supply(preview: &Preview) -> Section {
     }
 }
 
+/// Supply and demand in seats: policy, resource and the figures.
+pub(crate) fn seat_rows(preview: &Preview) -> Vec<[String; 8]> {
+    let rows = preview.seats.iter().flat_map(|(policy, all)| all.iter().map(move |(of, s)| (policy, of, s)));
+    rows.map(|(policy, offered, s)| {
+        let figures = [s.devices, s.total, s.held, s.planned, s.requested, s.unserved];
+        let [devices, total, held, planned, requested, unserved] = figures.map(|figure| figure.to_string());
+        [policy.to_string(), offered.resource_name(), devices, total, held, planned, requested, unserved]
+    })
+    .collect()
+}
+
 /// Supply and demand in seats, where there are any.
 fn seats(preview: &Preview) -> Option<Section> {
-    let rows = preview.seats.iter().flat_map(|(policy, all)| all.iter().map(move |(of, s)| (policy, of, s)));
-    let items: Vec<String> = rows
-        .map(|(policy, offered, s)| {
-            format!(
-                "| {} | {} | {} | {} | {} | {} | {} | {} |",
-                code(&policy.to_string()),
-                code(&offered.resource_name()),
-                s.devices,
-                s.total,
-                s.held,
-                s.planned,
-                s.requested,
-                s.unserved
-            )
-        })
-        .collect();
+    let row = |[policy, resource, rest @ ..]: &[String; 8]| {
+        format!("| {} | {} | {} |", code(policy), code(resource), rest.join(" | "))
+    };
+    let items: Vec<String> = seat_rows(preview).iter().map(row).collect();
     let section = Section {
-        title: "Seats: a device has as many as pods share it".to_owned(),
+        title: titles::SEATS.to_owned(),
         of: "rows of seats",
         folded: false,
         head: Some(
@@ -321,7 +316,7 @@ fn bars(preview: &Preview) -> Section {
             items.push(format!("{name}\n  now  {now}\n  then {then}"));
         }
     }
-    let title = format!("Before and after: {}", draw::legend(Colour::Never));
+    let title = format!("{}: {}", titles::PICTURES, draw::legend(Colour::Never));
     Section { fence: Some("text"), ..list(&title, "GPUs as pictures", true, items) }
 }
 
@@ -354,7 +349,7 @@ fn nodes(preview: &Preview) -> Section {
         )
     });
     Section {
-        title: "Nodes, in the order in which they change".to_owned(),
+        title: titles::NODES.to_owned(),
         of: "nodes",
         folded: true,
         head: Some("| node | policy | GPUs | |\n|---|---|---|---|"),
@@ -375,7 +370,7 @@ fn rollout(preview: &Preview) -> Section {
             )));
         }
     }
-    list("Rollout, with conservative estimates", "waves", true, items)
+    list(titles::ROLLOUT, "waves", true, items)
 }
 
 /// Where all this comes from, the digests, and the mark by which the comment

@@ -6,6 +6,7 @@ pub mod markdown;
 pub mod risks;
 mod selects_nothing;
 mod text;
+pub(crate) mod titles;
 mod tone;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ use compare::{Compared, compare};
 pub use risks::Risk;
 use risks::risks;
 pub use text::print;
-pub(crate) use text::{age, verdict_line, when};
+pub(crate) use text::{age, before, verdict_line, when};
 
 /// The version of the JSON; it grows when a field changes its meaning or goes.
 pub const FORMAT_VERSION: u32 = 1;
@@ -41,7 +42,7 @@ pub const FORMAT_VERSION: u32 = 1;
 /// How good the plan is, in a sentence. That no plan is better is said only
 /// where every level is proved; else how far from its bound the first level is
 /// that is not.
-fn how_good(preview: &Preview) -> String {
+pub(crate) fn how_good(preview: &Preview) -> String {
     let certificate = &preview.certificate;
     let proven = certificate.iter().filter(|level| level.is_proven()).count();
     let levels = certificate.len();

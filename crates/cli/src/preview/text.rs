@@ -124,7 +124,7 @@ fn expectations(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::R
 }
 
 /// What the policies before have to do with it.
-pub(super) fn before(judged: &Judged) -> &'static str {
+pub(crate) fn before(judged: &Judged) -> &'static str {
     match (judged.holds, judged.held_before) {
         (false, Some(true)) => " (it held before this change)",
         (false, Some(false)) => " (it did not hold before this change either)",

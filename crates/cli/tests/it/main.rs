@@ -8,6 +8,7 @@ mod expectations;
 mod foreign_fleet;
 mod gpus;
 mod layouts_and_fit;
+mod page;
 mod plan;
 mod policy_repo;
 mod previews;

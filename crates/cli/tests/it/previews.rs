@@ -38,13 +38,18 @@ fn what_was_reviewed_is_what_is_planned_as_long_as_nothing_moves() {
     assert!(!out.contains("REFUSED"), "{out}");
 }
 
-#[test]
-fn a_plan_other_than_the_one_that_was_reviewed_is_refused_with_a_status_of_its_own() {
-    let policies = reviewed("moved");
+/// The words for a plan that is another one than the reviewed one.
+pub(crate) fn moved(folder: &str) -> String {
+    let policies = reviewed(folder);
     // Since the review somebody asks for more than what was spare.
     let pod = "\n  - apiVersion: v1\n    kind: Pod\n    metadata: {namespace: team-c, name: late, creationTimestamp: 2026-11-20T07:59:00Z}\n    spec: {containers: [{name: t, resources: {limits: {nvidia.com/mig-2g.20gb: \"1\"}}}]}\n    status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable, message: full}]}\n";
-    let fleet = file("moved/fleet.yaml", &format!("{}{pod}", FLEET.trim_end()));
-    let words = format!("plan --fleet {} -f {}", fleet.display(), policies.display());
+    let fleet = file(&format!("{folder}/fleet.yaml"), &format!("{}{pod}", FLEET.trim_end()));
+    format!("plan --fleet {} -f {}", fleet.display(), policies.display())
+}
+
+#[test]
+fn a_plan_other_than_the_one_that_was_reviewed_is_refused_with_a_status_of_its_own() {
+    let words = moved("moved");
     let (status, out, err) = run(&words);
     assert_eq!((status, err.as_str()), (Status::NotReviewed, ""), "{out}");
     assert_eq!(status.code(), 6, "scripts read the number");

@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 }
 
 /// A folder of this test, with these files and nothing else.
-fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+pub(crate) fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("revisions").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -57,9 +57,9 @@ fn check_golden(found: &str, golden: &str) {
     assert_eq!(found, wanted, "run with UPDATE=1 to rewrite {}", path.display());
 }
 
-const RESEARCH: &str = include_str!("../../../../examples/policies/research.yaml");
+pub(crate) const RESEARCH: &str = include_str!("../../../../examples/policies/research.yaml");
 
-fn static_policy(name: &str, pool: &str, profile: &str, count: u32) -> String {
+pub(crate) fn static_policy(name: &str, pool: &str, profile: &str, count: u32) -> String {
     format!(
         "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: {name}}}\nspec:\n  nodeSelector: {{matchLabels: {{slicewright.io/pool: {pool}}}}}\n  layout:\n    type: Static\n    static: {{gpus: [{{slices: [{{profile: {profile}, count: {count}}}]}}]}}\n"
     )

@@ -116,7 +116,7 @@ fn policies() -> [Value; 3] {
 }
 
 /// The words that name a fleet and its policies, in files of a test.
-fn files(name: &str) -> String {
+pub(crate) fn files(name: &str) -> String {
     let fleet = fleet(name);
     let path = Path::new(&fleet).with_file_name("policies.yaml");
     let texts: Vec<String> = policies().iter().map(ToString::to_string).collect();

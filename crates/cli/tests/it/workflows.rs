@@ -55,9 +55,15 @@ struct Bench {
 
 impl Bench {
     fn new(change: impl FnOnce(&Path)) -> Self {
+        Self::with_main(|_| {}, change)
+    }
+
+    /// The same, where the default branch differs from the example.
+    fn with_main(main: impl FnOnce(&Path), change: impl FnOnce(&Path)) -> Self {
         let bench = Self { home: TempDir::new().unwrap() };
         let origin = bench.path("origin");
         copy(&example(), &origin);
+        main(&origin);
         bench.publish(&origin);
         Bench::git(&origin, &["init", "--quiet", "--initial-branch=main"]);
         Bench::commit(&origin);
@@ -436,6 +442,40 @@ fn people_who_lose_fail_the_check_unless_somebody_decides_that_they_may() {
     let comment = fs::read_to_string(bench.path("change/comment.md")).unwrap();
     assert!(comment.lines().next().unwrap().contains(" their slice; "), "{comment}");
     assert!(comment.contains("```diff\n"), "{comment}");
+    ended(&run("1"), 0);
+}
+
+#[test]
+fn a_change_that_deletes_a_cluster_names_who_loses_there_and_fails_the_check() {
+    if !can_run("a_change_that_deletes_a_cluster_names_who_loses_there_and_fails_the_check") {
+        return;
+    }
+    let annex = |repository: &Path| {
+        copy(&repository.join("clusters/lab"), &repository.join("clusters/annex"));
+        fs::copy(repository.join("fleets/lab.yaml"), repository.join("fleets/annex.yaml")).unwrap();
+    };
+    let bench = Bench::with_main(annex, |repository| {
+        fs::remove_dir_all(repository.join("clusters/lab")).unwrap();
+        fs::remove_file(repository.join("fleets/lab.yaml")).unwrap();
+    });
+    Bench::git(bench.home.path(), &["clone", "--quiet", "origin", "before"]);
+    let run = |may: &str| {
+        bench.run(
+            &["sh", "-c"],
+            "../before/plans.sh ../before plans",
+            "change",
+            &[("PEOPLE_MAY_LOSE", may), ("SLICEWRIGHT", env!("CARGO_BIN_EXE_slicewright"))],
+        )
+    };
+    ended(&run(""), 5);
+    let comment = fs::read_to_string(bench.path("change/plans/lab.md")).unwrap();
+    assert!(comment.lines().next().unwrap().contains(" their slice; "), "{comment}");
+    assert!(comment.contains("- `Notebook team-a/w-2` is not served any more\n"), "{comment}");
+    assert!(comment.contains("`teaching` is removed"), "{comment}");
+    assert!(bench.path("change/plans/annex.md").is_file(), "the cluster that stays has its plan");
+    assert!(bench.path("change/plans/lab.html").is_file());
+    // Once more in the same checkout, and with the decision of somebody who may take it.
+    ended(&run(""), 5);
     ended(&run("1"), 0);
 }
 

@@ -43,7 +43,7 @@ impl Operator {
         let answers: Vec<CheckAnswer> = round
             .checks
             .iter()
-            .map(|answer| self.discreet(objects, answer))
+            .map(|answer| discreet::answer(self.settings.tell_names, answer, objects))
             .filter(|answer| {
                 let now = objects.workloads.get(&answer.workload);
                 now.is_some_and(|now| kueue::is_news(now, answer))
@@ -106,14 +106,6 @@ impl Operator {
             }
         });
         self.judge("our admission checks", outcome)
-    }
-
-    /// An answer as whoever may read the workload's namespace reads it: with the
-    /// names that are told there.
-    fn discreet(&self, objects: &Objects, answer: &CheckAnswer) -> CheckAnswer {
-        let told =
-            |text: &str| discreet::in_namespace(self.settings.tell_names, &answer.workload.0, text, objects);
-        CheckAnswer { message: told(&answer.message), gist: told(&answer.gist), ..answer.clone() }
     }
 
     /// The version of a foreign kind that is served here; asked once.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use observe::Objects;
 use planner::words::WOULD_HELP;
+use reconcile::CheckAnswer;
 use reconcile::answers::EXPECTED_BY;
 use rollout::outlook::EVICTION;
 
@@ -30,6 +31,13 @@ pub fn in_namespace(names: TellNames, namespace: &str, text: &str, objects: &Obj
         TellNames::All => text.to_owned(),
         TellNames::OwnNamespace => for_those_of(namespace, text, |node| objects.nodes.contains_key(node)),
     }
+}
+
+/// An answer to Kueue as whoever may read the workload's namespace reads it: with the names that are told there.
+#[must_use]
+pub fn answer(names: TellNames, answer: &CheckAnswer, objects: &Objects) -> CheckAnswer {
+    let told = |text: &str| in_namespace(names, &answer.workload.0, text, objects);
+    CheckAnswer { message: told(&answer.message), gist: told(&answer.gist), ..answer.clone() }
 }
 
 /// The note, without the names of pods in other namespaces than this one.

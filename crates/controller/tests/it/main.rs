@@ -4,6 +4,7 @@
 mod answers;
 mod bounds;
 mod changes;
+mod environment;
 mod events;
 mod executor;
 mod first_writes;

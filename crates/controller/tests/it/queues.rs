@@ -1,9 +1,11 @@
 //! What is kept of Kueue's objects: who waits in any queue and why, what queues cover and give of GPUs, and
 //! nothing of which Kueue only counts.
 
+use controller::publish::discreet::{self, TellNames};
 use controller::store::{Change, Foreign, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::DynamicObject;
+use reconcile::{CheckAnswer, CheckState};
 use serde_json::{Value, json};
 
 /// A store that follows Kueue's objects.
@@ -238,4 +240,35 @@ fn the_set_and_the_revision_of_a_leader_worker_sets_pod_are_kept() {
         "spec": {"nodeName": "a1", "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/mig-7g.80gb": "1"}}}]}}))
     .unwrap();
     assert_eq!(json!(trim::pod(pod).metadata.labels), labels);
+}
+
+/// Quota that goes from one team to another: each reads that it is another namespace's, and not whose.
+#[test]
+fn who_is_sent_back_for_another_team_does_not_read_who_that_is() {
+    let node = |name: &str| -> Node { serde_json::from_value(json!({"metadata": {"name": name}})).unwrap() };
+    let mut objects = observe::Objects::default();
+    objects.nodes.insert("gpu-2".to_owned(), std::sync::Arc::new(node("gpu-2")));
+    let text = "its quota goes to team-b/job-pair, which waits for it and can be served; it could not be served for \
+                5 min: pod team-b/alice-0 ends (or moves), it holds 7g.80gb on gpu-2/gpu0, or team-a/mine-0 does";
+    let answer = CheckAnswer {
+        workload: ("team-a".to_owned(), "job-large".to_owned()),
+        check: "gpu-slices".to_owned(),
+        state: CheckState::Retry,
+        message: text.to_owned(),
+        gist: text.to_owned(),
+        updates: vec![],
+        retry_after: Some(300),
+    };
+    let told = discreet::answer(TellNames::OwnNamespace, &answer, &objects);
+    for text in [&told.message, &told.gist] {
+        assert!(!text.contains("team-b") && !text.contains("alice") && !text.contains("pair"), "{text}");
+        assert!(
+            text.starts_with("its quota goes to a pod of another namespace, which waits for it"),
+            "{text}"
+        );
+        assert!(text.contains("gpu-2/gpu0") && text.contains("team-a/mine-0"), "its own is named: {text}");
+    }
+    // Nothing else of it is another one, and an administrator may have all names told.
+    assert_eq!(CheckAnswer { message: text.to_owned(), gist: text.to_owned(), ..told }, answer);
+    assert_eq!(discreet::answer(TellNames::All, &answer, &objects), answer);
 }

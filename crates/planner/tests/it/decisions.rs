@@ -545,3 +545,33 @@ fn more_gpus_are_no_advice_to_who_is_bound_to_a_node_by_its_name() {
     let Outcome::Unserved { help, .. } = &decision.report.requests[0].outcome else { panic!("all are used") };
     assert!(help.iter().any(is_more), "{help:?}");
 }
+
+/// Two pools: one is cut as its policy says, the other follows demand. A 3g.40gb is something that only the second can
+/// have, so whoever waits for one is no demand of the first, whose people would otherwise read that somebody is unserved.
+#[test]
+fn who_waits_is_counted_for_the_policies_that_may_serve_it_and_for_no_other() {
+    let pool = |name: &str, gpu: fn() -> planner::testing::GpuBuilder| {
+        (0..8).fold(node().label("pool", name), |node, _| node.gpu(gpu()))
+    };
+    let inventory = fleet()
+        .node("cut-1", pool("cut", || a100().counted("1g.10gb", 7)))
+        .node("cut-2", pool("cut", || a100().counted("1g.10gb", 7)))
+        .node("free-1", pool("free", || a100().counted_used("7g.80gb", "trainer")))
+        .build();
+    let policies = [
+        policy("courses").pool("cut").fixed(&[], &[("1g.10gb", 7)]).build(),
+        policy("research").pool("free").bounds("3g.40gb", 0, 0, None).build(),
+    ];
+    let decision = plan(&inventory, &[request("ada").asks("3g.40gb", 1).build()], &policies);
+    let asked = |policy: usize| {
+        let supply = decision.report.policies[policy].supply.get(&profile("3g.40gb"));
+        supply.map_or((0, 0), |supply| (supply.requested, supply.unserved))
+    };
+    assert!(!is_served(&decision, "ada"), "a trainer holds every GPU that follows demand");
+    assert_eq!(asked(0), (0, 0), "the static pool cannot have it");
+    assert_eq!(asked(1), (1, 1));
+    // Where no policy may serve it, it counts for the one whose cards could: somebody has to answer.
+    let decision = plan(&inventory, &[request("ada").asks("3g.40gb", 1).build()], &policies[..1]);
+    let supply = decision.report.policies[0].supply[&profile("3g.40gb")];
+    assert_eq!((supply.requested, supply.unserved), (1, 1));
+}

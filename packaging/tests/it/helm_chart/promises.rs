@@ -73,7 +73,16 @@ fn cluster_policy_may_be_written_only_where_the_value_says_so() {
             .any(|rule| rule.contains("clusterpolicies") && rule.contains("\"patch\""))
     };
     assert!(!may(&bench.with(&[])));
-    assert!(may(&bench.with(&["gpuOperator.patchClusterPolicy=true"])));
+    // Either setting writes it, and none other.
+    for setting in ["patchClusterPolicy", "patchDevicePlugin"] {
+        let objects = bench.with(&[&format!("gpuOperator.{setting}=true")]);
+        assert!(may(&objects), "{setting}");
+        let flag = format!(
+            "--patch-{}",
+            if setting == "patchDevicePlugin" { "device-plugin" } else { "cluster-policy" }
+        );
+        assert_eq!(arguments(&objects), [flag]);
+    }
 }
 
 #[test]
@@ -95,7 +104,7 @@ fn every_flag_is_one_that_the_operator_knows() {
     let reference = read("docs/reference/operator.md");
     let objects = Bench::new().with(&EVERY_SETTING);
     let flags = arguments(&objects);
-    assert_eq!(flags.len(), 20, "{flags:?}");
+    assert_eq!(flags.len(), 22, "{flags:?}");
     for flag in flags {
         let name = flag.split('=').next().unwrap();
         let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));
@@ -113,11 +122,12 @@ fn every_flag_is_one_that_the_operator_knows() {
 }
 
 /// Every setting of the operator that is a value, and none as it is by default.
-const EVERY_SETTING: [&str; 7] = [
+const EVERY_SETTING: [&str; 8] = [
     r#"agent.namespace="gpu-agents""#,
     r#"hardwareProfiles={"mode":"publish","namespace":"opendatahub","queues":["a","b"],"hold":"5m"}"#,
     "tellNames=\"all\"",
-    r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"administratorsMap":"a/b"}"#,
+    r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"patchDevicePlugin":true,"administratorsMap":"a/b"}"#,
+    r#"kueue="report""#,
     r#"rollout={"mapSettle":"3m","cordonSettle":"6s","batchDelay":"1s","stableFor":"30s","blockedAfter":"3m","parallelNodes":9}"#,
     r#"logging={"format":"text","filter":"debug"}"#,
     r#"metrics.tls={"secretName":"tls","minVersion":"VersionTLS13","cipherSuites":["TLS_AES_128_GCM_SHA256"]}"#,
@@ -160,13 +170,19 @@ fn a_setting_that_is_left_at_its_default_is_no_flag() {
         ("--parallel-nodes", "/rollout/parallelNodes"),
         ("--hardware-profiles", "/hardwareProfiles/mode"),
         ("--hardware-profile-hold", "/hardwareProfiles/hold"),
+        ("--hardware-profile-queues", "/hardwareProfiles/queues"),
+        ("--kueue", "/kueue"),
         ("--tell-names", "/tellNames"),
         ("--metrics-tls-min-version", "/metrics/tls/minVersion"),
         ("--log-format", "/logging/format"),
         ("--log", "/logging/filter"),
     ] {
         let chart = values.pointer(value).unwrap_or_else(|| panic!("there is no value {value}"));
-        let chart = chart.as_str().map_or_else(|| chart.to_string(), str::to_owned);
+        let chart = match chart {
+            Value::String(text) => text.clone(),
+            Value::Array(all) if all.is_empty() => String::new(),
+            other => other.to_string(),
+        };
         assert_eq!(chart, default_of(flag).unwrap_or_default(), "{flag} and {value}");
         // And the one that is left out is left out for being that one.
         let differs = arguments(&bench.with(&EVERY_SETTING));
@@ -288,6 +304,82 @@ fn the_network_policy_says_from_where_and_to_where_and_is_there_where_that_is_kn
     assert_eq!(narrow["ingress"][0]["from"], json!([{"podSelector": {}}]));
 }
 
+/// In a namespace that denies everything else, `helm uninstall` would wait for a hook that reaches nobody.
+#[test]
+fn the_network_policy_lets_the_hook_of_an_uninstall_reach_the_api_server_and_lets_nobody_reach_it() {
+    let bench = Bench::new();
+    let objects = bench.with(&["networkPolicy.enabled=true"]);
+    let labels = &the(&objects, "Job", "slicewright-release")["spec"]["template"]["metadata"]["labels"];
+    let (operators, hooks) = (
+        &the(&objects, "NetworkPolicy", "slicewright")["spec"],
+        &the(&objects, "NetworkPolicy", "slicewright-release")["spec"],
+    );
+    let selects = |spec: &Value| {
+        let wanted = spec["podSelector"]["matchLabels"].as_object().unwrap();
+        wanted.iter().all(|(key, value)| labels[key] == *value)
+    };
+    assert!(!selects(operators) && selects(hooks), "{labels}");
+    assert_eq!(hooks["egress"], operators["egress"], "it goes where the operator goes");
+    assert_eq!((&hooks["policyTypes"], hooks.get("ingress")), (&json!(["Ingress", "Egress"]), None));
+    // It is part of the release, so that it is there until the hook has ended.
+    assert_eq!(
+        the(&objects, "NetworkPolicy", "slicewright-release")["metadata"]
+            .pointer("/annotations/helm.sh~1hook"),
+        None
+    );
+    let without = bench.with(&["networkPolicy.enabled=true", "uninstall.release=false"]);
+    assert_eq!(without.iter().filter(|object| object["kind"] == "NetworkPolicy").count(), 1);
+}
+
+/// Who grants permissions by hand has a page to grant them from, also those of the hook.
+#[test]
+fn every_permission_of_the_hook_is_on_the_page_that_says_what_to_grant() {
+    let bench = Bench::new();
+    let objects = bench.with(&[]);
+    let page = read("docs/reference/rbac.md");
+    let (_, section) =
+        page.split_once("## Before an uninstallation\n").expect("the page has a section for the hook");
+    let mut found = 0;
+    for kind in ["ClusterRole", "Role"] {
+        for rule in the(&objects, kind, "slicewright-release")["rules"].as_array().unwrap() {
+            let all = |field: &str| -> Vec<&str> {
+                rule[field].as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
+            };
+            let group = all("apiGroups").concat();
+            let names =
+                all("resourceNames").iter().map(|name| format!(" named `{name}`")).collect::<String>();
+            for resource in all("resources") {
+                for verb in all("verbs") {
+                    let dot = if group.is_empty() { "" } else { "." };
+                    let row = format!("| `{resource}{dot}{group}`{names} | {verb} | to ");
+                    assert!(section.contains(&row), "{row}");
+                    found += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(found, section.matches("\n| `").count(), "and nothing else is there");
+}
+
+#[test]
+fn where_the_chart_makes_no_roles_it_says_which_account_runs_the_hook_and_what_it_needs() {
+    let bench = Bench::new();
+    let account = |set: &[&str]| {
+        let objects = bench.with(set);
+        the(&objects, "Job", "slicewright-release")["spec"]["template"]["spec"]["serviceAccountName"].clone()
+    };
+    let theirs = r#"uninstall.serviceAccountName="gpu-admin""#;
+    assert_eq!(account(&["rbac.create=false"]), "slicewright");
+    assert_eq!(account(&["rbac.create=false", theirs]), "gpu-admin");
+    assert_eq!(account(&[theirs]), "slicewright-release", "the chart's own account has the permissions");
+    let section = "\"Before an uninstallation\"";
+    for file in ["charts/slicewright/templates/NOTES.txt", "charts/slicewright/README.md"] {
+        let text = read(file);
+        let says = text.contains(section) && text.contains("docs/reference/rbac.md");
+        assert!(says, "{file} does not say what to grant");
+    }
+}
+
 #[test]
 fn the_values_of_the_helm_release_are_ones_that_the_chart_takes() {
     let objects = documents(&read("examples/gitops/flux/helm-release.yaml"));
@@ -395,6 +487,12 @@ fn the_agent_is_off_and_where_it_is_on_it_is_apart_from_the_operator() {
     }
     let container = &pod["containers"][0];
     assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    let terms = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    for term in terms["nodeSelectorTerms"].as_array().unwrap() {
+        let expressions = term["matchExpressions"].as_array().unwrap();
+        let processors = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]});
+        assert!(expressions.contains(&processors), "its image is for these: {term}");
+    }
     let writable: Vec<_> = container["volumeMounts"]
         .as_array()
         .unwrap()

@@ -5,6 +5,7 @@ mod crds;
 mod judged;
 mod promises;
 mod same;
+mod uninstall;
 mod up_to_date;
 
 use packaging::Helm;

@@ -76,7 +76,7 @@ fn a_plan_is_a_page_that_people_can_read_in_every_window_and_it_shows_the_plan()
         assert!(marked(&plan, "created") > 0, "the plan changes something");
         assert_eq!(seen.created, marked(&plan, "created"), "{name}");
         assert_eq!(seen.destroyed, marked(&plan, "destroyed"), "{name}");
-        for heading in ["The fleet, now and then", "Supply and demand", "Requests that wait"] {
+        for heading in ["Before and after", "Supply and demand", "Requests that wait"] {
             assert!(seen.headings.iter().any(|found| found == heading), "{name}: {:?}", seen.headings);
         }
     }
