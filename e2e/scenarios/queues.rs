@@ -286,10 +286,11 @@ fn a_workbench_of_a_queue_with_two_checks_of_ours_starts_once_both_have_let_it_g
         let node = scene.workbench_runs("lab").await?;
         let there = json!({"kubernetes.io/hostname": node});
         let entries = status["admissionChecks"].as_array().cloned().unwrap_or_default();
-        let said: Vec<_> = entries
+        let mut said: Vec<_> = entries
             .iter()
             .map(|entry| (&entry["name"], &entry["state"], &entry["podSetUpdates"][0]["nodeSelector"]))
             .collect();
+        said.sort_by_key(|(name, ..)| name.to_string());
         let ready = json!("Ready");
         assert_eq!(said, [(&json!(CHECK), &ready, &there), (&json!(SECOND), &ready, &there)]);
         Ok(())
