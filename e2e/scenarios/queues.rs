@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::snapshot::Recorder;
 
-pub(crate) use e2e::queue::{CHECK, QUEUE, kueue, one_queue, one_queue_for, workloads};
+pub(crate) use e2e::queue::{CHECK, CONTROLLER, QUEUE, kueue, one_queue, one_queue_for, workloads};
 
 /// Nodes with four GPUs, seven small slices on each.
 fn four_gpus(name: &str) -> NodeSpec {
@@ -262,11 +262,74 @@ fn an_operator_that_begins_anew_answers_what_waits_and_kueue_may_be_away_meanwhi
     });
 }
 
+/// Another check of ours.
+const SECOND: &str = "gpu-slices-too";
+
+/// The queue asks both checks of ours about what gets quota of its flavor; the second is like this.
+async fn asks_a_second_check(scene: &Scene, mut spec: Value) -> anyhow::Result<()> {
+    spec["controllerName"] = json!(CONTROLLER);
+    scene.apply(kueue("AdmissionCheck", SECOND, spec)).await?;
+    let checks = [CHECK, SECOND].map(|name| json!({"name": name, "onFlavors": ["pool"]}));
+    let both = json!({"spec": {"admissionChecksStrategy": {"admissionChecks": checks}}});
+    scene.patch(kueue("ClusterQueue", "research", json!({})), both).await
+}
+
+/// Both entries are one field manager's: an answer of the one must not take the other away.
+#[test]
+fn a_workbench_of_a_queue_with_two_checks_of_ours_starts_once_both_have_let_it_go() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("3g.40gb"), 4)]).await?;
+        asks_a_second_check(scene, json!({})).await?;
+        is_active(scene, SECOND, "True", "Active").await?;
+        scene.apply(workbench("lab", &mig("3g.40gb"), 1).labelled(QUEUE, "research")).await?;
+        let (_, status) = status_when_check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        let node = scene.workbench_runs("lab").await?;
+        let there = json!({"kubernetes.io/hostname": node});
+        let entries = status["admissionChecks"].as_array().cloned().unwrap_or_default();
+        let mut said: Vec<_> = entries
+            .iter()
+            .map(|entry| (&entry["name"], &entry["state"], &entry["podSetUpdates"][0]["nodeSelector"]))
+            .collect();
+        said.sort_by_key(|(name, ..)| name.to_string());
+        let ready = json!("Ready");
+        assert_eq!(said, [(&json!(CHECK), &ready, &there), (&json!(SECOND), &ready, &there)]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_queue_with_a_check_of_ours_that_has_parameters_gives_no_quota_and_the_check_says_why() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("1g.10gb"), 4)]).await?;
+        let of = json!({"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "any"});
+        asks_a_second_check(scene, json!({"parameters": of})).await?;
+        is_active(scene, SECOND, "False", "ParametersNotSupported").await?;
+        scene.apply(pod("late", &mig("1g.10gb"), 1).labelled(QUEUE, "research")).await?;
+        gives_no_quota(scene).await
+    });
+}
+
+/// Waits until a workload is told that its queue is not active.
+async fn gives_no_quota(scene: &Scene) -> anyhow::Result<()> {
+    let api = workloads(scene).await?;
+    wait::asking("the queue says why it gives nothing", wait::PATIENCE, async || {
+        let text = json!(api.list(&ListParams::default()).await?.items).to_string();
+        let is_told = text.contains("QuotaReserved") && text.contains("inactive");
+        Ok(if is_told { Ok(()) } else { Err(text) })
+    })
+    .await
+}
+
 /// The condition `Active` of the check: its status and reason.
 async fn active(scene: &Scene, status: &str, reason: &str) -> anyhow::Result<()> {
-    let (api, _) = objects::api_of(&scene.client(), &kueue("AdmissionCheck", CHECK, json!({}))).await?;
-    wait::asking(&format!("the check is Active={status}, {reason}"), wait::PATIENCE, async || {
-        let check = api.get(CHECK).await?;
+    is_active(scene, CHECK, status, reason).await
+}
+
+/// The same of any check.
+async fn is_active(scene: &Scene, name: &str, status: &str, reason: &str) -> anyhow::Result<()> {
+    let (api, _) = objects::api_of(&scene.client(), &kueue("AdmissionCheck", name, json!({}))).await?;
+    wait::asking(&format!("{name} is Active={status}, {reason}"), wait::PATIENCE, async || {
+        let check = api.get(name).await?;
         let conditions = check.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let is_it = |c: &Value| c["type"] == "Active" && c["status"] == status && c["reason"] == reason;
         Ok(if conditions.iter().any(is_it) { Ok(()) } else { Err(json!(conditions).to_string()) })
@@ -306,13 +369,7 @@ fn an_operator_that_is_switched_off_says_so_of_its_check_if_it_still_may_and_the
         scene.operator_with(|settings| settings.kueue = Kueue::Off).await?;
         active(scene, "False", "SwitchedOff").await?;
         scene.apply(pod("late", &mig("1g.10gb"), 1).labelled(QUEUE, "research")).await?;
-        let api = workloads(scene).await?;
-        wait::asking("the queue says why it gives nothing", wait::PATIENCE, async || {
-            let text = json!(api.list(&ListParams::default()).await?.items).to_string();
-            let is_told = text.contains("QuotaReserved") && text.contains("inactive");
-            Ok(if is_told { Ok(()) } else { Err(text) })
-        })
-        .await?;
+        gives_no_quota(scene).await?;
         // Switched on again, the queue goes on.
         scene.stop_operators().await?;
         scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;

@@ -8,11 +8,12 @@ use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::audit::{Object, Request};
 use crate::expect::{is_cordoned, is_of_a_scenario, paused_by_us};
-use crate::objects::{GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::queue::{CONTROLLER, kueue};
 use crate::readable::{named_in_object, named_in_text};
 use crate::scene::Scene;
 use crate::wait::{self, PATIENCE, until};
@@ -92,7 +93,7 @@ impl Scene {
     }
 
     /// What the operator writes into the namespaces of people is events, the
-    /// entry of its check in what waits in queues, and hardware profiles; none of them names a pod of another namespace:
+    /// entries of its checks in what waits in queues, and hardware profiles; none of them names a pod of another namespace:
     /// all that a tenant can read of others.
     async fn nobody_reads_of_other_namespaces(&self) -> anyhow::Result<()> {
         if !self.is_audited() {
@@ -118,8 +119,8 @@ impl Scene {
                 continue;
             }
             let body = write.request_object.as_ref().context("the audit log has no body of a write")?;
-            let note = match (resource.as_str(), subresource.as_str()) {
-                ("events", _) => &body["note"],
+            let notes = match (resource.as_str(), subresource.as_str()) {
+                ("events", _) => vec![&body["note"]],
                 ("hardwareprofiles", "") => {
                     is_no_change_of_a_spec(&write)?;
                     let named = named_in_object(body, namespace, &of_people);
@@ -127,20 +128,36 @@ impl Scene {
                     continue;
                 }
                 ("workloads", "status") => {
-                    let checks = body["status"].as_object().filter(|status| status.len() == 1);
-                    let one = checks
-                        .and_then(|status| status.get("admissionChecks")?.as_array())
-                        .filter(|all| all.len() == 1);
-                    ensure!(one.is_some(), "the operator wrote more than its check into a workload: {write}");
-                    &body["status"]["admissionChecks"][0]["message"]
+                    let only = body["status"].as_object().filter(|status| status.len() == 1);
+                    let checks = only.and_then(|status| status.get("admissionChecks")?.as_array());
+                    let checks = checks.context("the operator wrote more than its checks into a workload")?;
+                    let theirs = self.checks_of_others().await?;
+                    let is_theirs =
+                        |check: &&Value| check["name"].as_str().is_none_or(|n| theirs.contains(n));
+                    let written = checks.iter().find(is_theirs);
+                    ensure!(
+                        written.is_none(),
+                        "the operator wrote the check of somebody else: {write} {body}"
+                    );
+                    checks.iter().map(|check| &check["message"]).collect()
                 }
                 _ => bail!("the operator wrote {write} into a namespace of people"),
             };
-            let note = note.as_str().unwrap_or_default();
-            let named = named_in_text(note, namespace, &namespaces);
-            ensure!(named.is_none(), "{namespace} reads of {named:?}: {note}");
+            for note in notes {
+                let note = note.as_str().unwrap_or_default();
+                let named = named_in_text(note, namespace, &namespaces);
+                ensure!(named.is_none(), "{namespace} reads of {named:?}: {note}");
+            }
         }
         Ok(())
+    }
+
+    /// The admission checks that others answer. Kueue is there: it has made a workload.
+    async fn checks_of_others(&self) -> anyhow::Result<BTreeSet<String>> {
+        let like = kueue("AdmissionCheck", "any", json!({}));
+        let all = objects::api_of(&self.client(), &like).await?.0.list(&ListParams::default()).await?;
+        let theirs = all.items.iter().filter(|check| check.data["spec"]["controllerName"] != CONTROLLER);
+        Ok(theirs.map(ResourceExt::name_any).collect())
     }
 
     fn nothing_was_taken(&self) -> anyhow::Result<()> {

@@ -13,6 +13,9 @@ pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The check of this queue.
 pub const CHECK: &str = "gpu-slices";
 
+/// Who answers it.
+pub const CONTROLLER: &str = "slicewright.io/slices";
+
 /// A queue, `research`, that gives so much of each resource and asks our check.
 ///
 /// # Errors
@@ -26,7 +29,7 @@ pub async fn one_queue(scene: &Scene, quota: &[(&str, u32)]) -> anyhow::Result<(
 /// # Errors
 /// When the API server takes no part of it.
 pub async fn one_queue_for(scene: &Scene, flavor: Value, quota: &[(&str, u32)]) -> anyhow::Result<()> {
-    scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": "slicewright.io/slices"}))).await?;
+    scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": CONTROLLER}))).await?;
     scene.apply(kueue("ResourceFlavor", "pool", flavor)).await?;
     let mut resources = vec![
         json!({"name": "cpu", "nominalQuota": "1000"}),

@@ -279,7 +279,7 @@ impl Reading<'_> {
                 known.learn(question.named, owner.into_iter().next().flatten());
             }
         }
-        known.tell(&mut self.store.objects);
+        known.tell(&mut self.store.objects, Vec::new());
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The given objects, by kind and name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::foreign::{
@@ -79,6 +79,9 @@ pub struct Objects {
     pub gpu_nodes: BTreeMap<String, Arc<GpuNode>>,
     /// The controlling owner of every other object: kind and key to owner.
     pub owners: BTreeMap<(String, Key), OwnerReference>,
+    /// Objects above pods of which it could not be found out who controls them: whoever stands above these pods may be
+    /// somebody else than [`Objects::owners`] says. Empty where all that can be asked was asked.
+    pub unknown_owners: BTreeSet<(String, Key)>,
     /// Kinds that OpenShift AI has removed, with what replaces them.
     pub legacy: BTreeMap<String, &'static str>,
     /// Since when each workbench that should run has been without a pod, as far
@@ -88,6 +91,9 @@ pub struct Objects {
     /// Since when each published hardware profile is not as it should be, as far
     /// as whoever holds the objects remembers. One that is not named begins now.
     pub menu_differs_since: BTreeMap<String, Timestamp>,
+    /// Published hardware profiles that were there in the round before or were written by it, and those that have been
+    /// missing since, as far as whoever holds the objects remembers: who deletes one gets it back only after a while.
+    pub menu_was_there: BTreeSet<String>,
     /// Workloads that hold quota and are not served, as far as whoever holds the
     /// objects remembers them.
     pub unserved_quota: UnservedQuota,

@@ -103,6 +103,16 @@ pub(crate) fn chain<'a>(objects: &'a Objects, pod: &'a Pod) -> Vec<Named<'a>> {
     chain
 }
 
+/// Whether the way up from a pod ends, or may end, where it could not be found out who stands above.
+pub(crate) fn is_open(objects: &Objects, chain: &[Named<'_>]) -> bool {
+    let is_unknown = |(kind, namespace, name): &Named<'_>| {
+        let of = ((*kind).to_owned(), ((*namespace).to_owned(), (*name).to_owned()));
+        objects.unknown_owners.contains(&of)
+    };
+    // Nearly always nothing is unknown, and nobody makes names for nothing.
+    !objects.unknown_owners.is_empty() && chain.iter().any(is_unknown)
+}
+
 /// Who stands behind an object of this kind and name: the topmost owner. The
 /// ordinal is 0.
 pub(crate) fn topmost(objects: &Objects, namespace: &str, kind: &str, name: &str) -> RequestId {

@@ -13,11 +13,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::Workload;
 use api::foreign::workload::PodSetUpdate;
 use mig::Catalog;
 use observe::host::Host;
 use observe::names::HOSTNAME;
 use observe::objects::Key;
+use observe::pods;
 use observe::requests::{QueuedSet, QueuedWorkload};
 use planner::demand::Request;
 use planner::inventory::Inventory;
@@ -98,16 +100,17 @@ impl Verdict {
 }
 
 /// What our checks are to say of all workloads, in their order; of one that is
-/// `Ready` only that this is lost. Nothing while the plan breaks a rule.
+/// `Ready` only that this is lost. While the plan breaks a rule, only what asks for no slices gets an answer.
 pub(crate) fn check_answers(
     input: &Input<'_>,
     planned: &PlannedRound,
     answers: &[Answer],
 ) -> Vec<CheckAnswer> {
     let settles = input.obstacles.settling(input.now).is_some();
-    if !input.settings.answers_checks || settles || planned.plan.checked().is_none() {
+    if !input.settings.answers_checks || settles {
         return Vec::new();
     }
+    let is_sound = planned.plan.checked().is_some();
     let facts = Facts {
         hosts: &planned.view.hosts,
         inventory: &planned.view.inventory,
@@ -123,9 +126,12 @@ pub(crate) fn check_answers(
             let is_ready = check.state == CheckState::Ready.name();
             let verdict = match is_ready {
                 // Kueue would end its pods that run for the sake of those that do not. Those wait, and are told why.
-                true if queued.sets.iter().any(|set| set.running > 0) => None,
-                true => facts.lost(queued),
-                false => facts.verdict(queued),
+                true if queued.may_run_unseen || queued.sets.iter().any(|set| set.running > 0) => None,
+                true if is_sound => facts.lost(queued),
+                // What waits for nothing has no part in the plan.
+                false if waits_for_nothing(queued) => passes(workload, queued, is_sound),
+                false if is_sound => facts.verdict(queued),
+                _ => None,
             };
             due.extend(verdict.map(|verdict| CheckAnswer {
                 workload: key.clone(),
@@ -139,6 +145,24 @@ pub(crate) fn check_answers(
         }
     }
     due
+}
+
+/// Whether none of the pods of a workload waits for a slice.
+fn waits_for_nothing(queued: &QueuedWorkload) -> bool {
+    queued.unplanned() == 0 && queued.sets.iter().all(|set| set.requests.is_empty())
+}
+
+/// The answer to a workload that waits for nothing. Of one that asks for GPUs there is none while the plan breaks a rule.
+fn passes(workload: &Workload, queued: &QueuedWorkload, is_sound: bool) -> Option<Verdict> {
+    let asks = workload.spec.pod_sets.iter().any(|set| pods::asks_for_gpus(&set.template.spec.whole()));
+    let why = match asks {
+        false => "it requests no GPU slices",
+        true if !is_sound => return None,
+        // A check that comes to a queue later is asked about what runs already.
+        true if queued.sets.iter().any(|set| set.placed > 0) => "its pods have their nodes already",
+        true => "none of its pods waits for a GPU slice",
+    };
+    Some(Verdict::plain(CheckState::Ready, format!("{why}, so there is nothing to wait for")))
 }
 
 /// A message without the time at which something should be ready.
@@ -159,14 +183,10 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The answer to a workload that waits; `None` when there is none yet.
+    /// The answer to a workload that waits for slices; `None` when there is none yet.
     fn verdict(&self, queued: &QueuedWorkload) -> Option<Verdict> {
         let requests: Vec<&RequestId> = queued.sets.iter().flat_map(|set| &set.requests).collect();
         let unplanned = queued.unplanned();
-        if requests.is_empty() && unplanned == 0 {
-            let message = "it requests no GPU slices, so there is nothing to wait for";
-            return Some(Verdict::plain(CheckState::Ready, message.to_owned()));
-        }
         let answers: Option<Vec<&Answer>> =
             requests.iter().map(|id| self.answers.get(*id).copied()).collect();
         let answers = answers?;

@@ -173,6 +173,9 @@ pub struct AdmissionCheckState {
     /// What pods of each set get when they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pod_set_updates: Vec<PodSetUpdate>,
+    /// How long Kueue is to wait before it tries again, with `Retry`; seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeue_after_seconds: Option<i32>,
     /// How often in a row it has said `Retry`, as Kueue counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_count: Option<i32>,

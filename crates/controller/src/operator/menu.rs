@@ -1,5 +1,7 @@
 //! The hardware profiles that are published for OpenShift AI: carries out what the round decided.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use reconcile::{MenuAct, MenuWrite, Round};
 
@@ -28,6 +30,7 @@ impl Operator {
         awaited: &mut Vec<Subject>,
     ) -> usize {
         self.store.objects.menu_differs_since.clone_from(&round.menu.differs_since);
+        self.store.objects.menu_was_there.clone_from(&round.menu.was_there);
         let Some(namespace) = &round.menu.namespace else { return 0 };
         let due: Vec<MenuWrite> = carried_out(
             &round.menu.writes,
@@ -44,6 +47,8 @@ impl Operator {
             Ok(version) => version,
             Err(error) => return self.judge("the version of hardware profiles", Err(error)),
         };
+        let is_new = |write: &&MenuWrite| matches!(write.act, MenuAct::Create(_));
+        let new: BTreeSet<String> = due.iter().filter(is_new).map(|write| write.name.clone()).collect();
         let mut work = Vec::new();
         for due in due {
             let (executor, version, namespace) = (self.executor.clone(), version.clone(), namespace.clone());
@@ -54,6 +59,11 @@ impl Operator {
         for (name, outcome) in outcomes {
             let Some(outcome) = outcome else { continue };
             let what = subject(&name);
+            // Somebody may delete it before any round sees it, and then another wait begins.
+            if outcome.is_ok() && new.contains(&name) {
+                self.store.objects.menu_differs_since.remove(&name);
+                self.store.objects.menu_was_there.insert(name.clone());
+            }
             self.refused.note(For::Profile(name), &outcome);
             match outcome {
                 Ok(subject) => {

@@ -354,7 +354,10 @@ impl Operator {
         if self.store.went_back().is_some() {
             return false;
         }
-        self.find_owners().await;
+        // The others are asked for with the next turn, which follows at once.
+        if !self.find_owners().await {
+            return false;
+        }
         Box::pin(self.find_unmade()).await;
         for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
             tracing::warn!(what = %late, "a write of the operator was never observed; continuing without it");
@@ -391,34 +394,25 @@ impl Operator {
     }
 
     /// Finds out who stands behind pods that ask for slices. What cannot be
-    /// found out holds nobody up: the pod's own controller stands for itself.
-    async fn find_owners(&mut self) {
+    /// found out holds nobody up: the pod's own controller stands for itself, and the round knows that it may not be the
+    /// topmost. Says whether all were asked.
+    async fn find_owners(&mut self) -> bool {
         let what = "owners";
-        if self.batch.since().is_none()
-            || !self.claim.holds()
-            || !self.retries.may_try(what, clock::instant())
-        {
-            return;
+        if self.batch.since().is_none() || !self.claim.holds() {
+            return true;
         }
+        let mut unknown = self.owners.unknown(&self.store.objects);
         // Each answer may name the next one above.
-        loop {
-            let unknown = self.owners.unknown(&self.store.objects);
-            if unknown.is_empty() {
-                break;
-            }
+        while !unknown.is_empty() && self.retries.may_try(what, clock::instant()) {
             let many = unknown.len();
-            let work =
-                unknown.into_iter().map(|question| owners::ask(Arc::clone(&self.calls), question)).collect();
-            let mut failed = false;
+            let asked = unknown.into_iter().take(owners::AT_A_TIME);
+            let work = asked.map(|question| owners::ask(Arc::clone(&self.calls), question)).collect();
+            let mut failed = None;
             for (question, found) in steps::together(self.settings.parallel_nodes, work).await {
                 match found {
-                    Ok(owner) => {
-                        self.retries.succeeded(what);
-                        self.owners.learn(question.named, owner);
-                    }
+                    Ok(owner) => self.owners.learn(question.named, owner),
                     Err(error) => {
-                        failed = true;
-                        self.retries.failed(what, error.class(), clock::instant());
+                        failed = Some(error.class());
                         tracing::warn!(
                             error = chain(&error),
                             "the owner of a controller cannot be determined"
@@ -426,11 +420,19 @@ impl Operator {
                     }
                 }
             }
-            if failed || many == owners::AT_A_TIME {
+            unknown = self.owners.unknown(&self.store.objects);
+            // The others that were found out do not make up for one that was not.
+            if let Some(class) = failed {
+                self.retries.failed(what, class, clock::instant());
                 break;
             }
+            self.retries.succeeded(what);
+            if many > owners::AT_A_TIME {
+                return false;
+            }
         }
-        self.owners.tell(&mut self.store.objects);
+        self.owners.tell(&mut self.store.objects, unknown);
+        true
     }
 
     /// Whether a round is due now, and ours to run.

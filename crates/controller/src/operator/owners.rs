@@ -135,7 +135,7 @@ impl Owners {
         }
         let Climb { wanted, unknown, .. } = climb;
         self.known.retain(|named, _| wanted.contains(named));
-        unknown.into_values().take(AT_A_TIME).collect()
+        unknown.into_values().collect()
     }
 
     /// What was found out.
@@ -143,8 +143,10 @@ impl Owners {
         self.known.insert(named, owner);
     }
 
-    /// Puts what is known where `observe` looks for it, and nothing else.
-    pub(crate) fn tell(&self, objects: &mut Objects) {
+    /// Puts what is known where `observe` looks for it, and nothing else; and of whom it is not known: that somebody has
+    /// no owner and that nobody could say are two things.
+    pub(crate) fn tell(&self, objects: &mut Objects, unknown: Vec<Question>) {
+        objects.unknown_owners = unknown.into_iter().map(|question| question.named).collect();
         let is_followed = |kind: &str| KINDS.iter().any(|(followed, _, _)| *followed == kind);
         objects.owners.retain(|named, _| !is_followed(&named.0) || self.known.contains_key(named));
         for (named, owner) in &self.known {
@@ -241,7 +243,7 @@ mod tests {
                 "get jobsets.jobset.x-k8s.io tune (jobset.x-k8s.io/v1alpha2)",
             ]
         );
-        owners.tell(&mut objects);
+        owners.tell(&mut objects, Vec::new());
         let above = |kind: &str, name: &str| {
             let key = (kind.to_owned(), ("vision".to_owned(), name.to_owned()));
             objects.owners.get(&key).map(|owner| owner.kind.as_str())
@@ -251,7 +253,7 @@ mod tests {
         // When the pods are gone, so is what was known.
         objects.pods.clear();
         assert!(owners.unknown(&objects).is_empty());
-        owners.tell(&mut objects);
+        owners.tell(&mut objects, Vec::new());
         assert!(objects.owners.is_empty());
     }
 
@@ -276,7 +278,7 @@ mod tests {
         let mut owners = Owners::default();
         let asked = ["get leaderworkersets.leaderworkerset.x-k8s.io granite (leaderworkerset.x-k8s.io/v1)"];
         assert_eq!(all(&mut owners, &objects, &cluster), asked);
-        owners.tell(&mut objects);
+        owners.tell(&mut objects, Vec::new());
         assert_eq!(objects.owners.len(), 1);
     }
 
@@ -298,7 +300,7 @@ mod tests {
         ];
         let mut owners = Owners::default();
         assert_eq!(all(&mut owners, &objects, &cluster).len(), 2);
-        owners.tell(&mut objects);
+        owners.tell(&mut objects, Vec::new());
         let root = observe::owners::root(&objects, objects.pods.values().next().unwrap());
         assert_eq!((root.kind.as_str(), root.name.as_str()), ("LLMInferenceService", "granite"));
     }
@@ -318,6 +320,30 @@ mod tests {
             with_pod(&mut objects, &format!("pod-{n}"), &owner(api_version, "Job", &format!("job-{n}")));
         }
         assert!(Owners::default().unknown(&objects).is_empty());
+    }
+
+    /// After a change of leader nobody is known, and not all are asked at once. Who has no owner is known.
+    #[test]
+    fn whoever_is_not_asked_yet_is_named_to_the_round_and_whoever_has_no_owner_is_not() {
+        let mut objects = Objects::default();
+        for n in 0..=AT_A_TIME {
+            let job = format!("job-{n:03}");
+            with_pod(&mut objects, &format!("{job}-0"), &owner("batch/v1", "Job", &job));
+        }
+        let mut owners = Owners::default();
+        for question in owners.unknown(&objects).into_iter().take(AT_A_TIME) {
+            owners.learn(question.named, None);
+        }
+        let unknown = owners.unknown(&objects);
+        owners.tell(&mut objects, unknown);
+        let last = ("Job".to_owned(), ("vision".to_owned(), format!("job-{AT_A_TIME:03}")));
+        assert_eq!(objects.unknown_owners, BTreeSet::from([last.clone()]));
+        // The API server answers.
+        owners.learn(last, Some(owner("jobset.x-k8s.io/v1alpha2", "JobSet", "tune")));
+        let unknown = owners.unknown(&objects);
+        owners.tell(&mut objects, unknown);
+        let above = ("JobSet".to_owned(), ("vision".to_owned(), "tune".to_owned()));
+        assert_eq!(objects.unknown_owners, BTreeSet::from([above]), "who stands above it is next");
     }
 
     /// A ring is of somebody's own making.

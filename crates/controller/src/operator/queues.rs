@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::foreign::AdmissionCheck;
 use jiff::Timestamp;
 use observe::Objects;
+use observe::objects::Key;
 use reconcile::{CheckAnswer, Round};
 
 use super::Operator;
@@ -40,14 +41,12 @@ impl Operator {
             .filter_map(|check| Some((check.clone(), kueue::active(check, now)?)))
             .filter(|(check, _)| self.may_write(&check_subject(check)))
             .collect();
-        let answers: Vec<CheckAnswer> = round
+        let answers: Vec<Vec<CheckAnswer>> = round
             .checks
-            .iter()
-            .map(|answer| discreet::answer(self.settings.tell_names, answer, objects))
-            .filter(|answer| {
-                let now = objects.workloads.get(&answer.workload);
-                now.is_some_and(|now| kueue::is_news(now, answer))
-                    && self.may_write(&workload_subject(answer))
+            .chunk_by(|one, next| one.workload == next.workload)
+            .map(|answers| self.news(objects, answers))
+            .filter(|news| {
+                news.first().is_some_and(|first| self.may_write(&workload_subject(&first.workload)))
             })
             .collect();
         if inactive.is_empty() && answers.is_empty() {
@@ -65,9 +64,9 @@ impl Operator {
         }
         let mut outcomes = self.pump(together(at_once, work)).await;
         let mut work = Vec::new();
-        for answer in answers {
+        for answers in answers {
             let (executor, version, objects) = (self.executor.clone(), version.clone(), Arc::clone(objects));
-            work.push(async move { say(executor, version, objects, answer, now).await });
+            work.push(async move { say(executor, version, objects, answers, now).await });
         }
         outcomes.extend(self.pump(together(at_once, work)).await);
         let mut failures = 0;
@@ -106,6 +105,15 @@ impl Operator {
             }
         });
         self.judge("our admission checks", outcome)
+    }
+
+    /// What is news of the answers of one workload, as it is told.
+    fn news(&self, objects: &Objects, answers: &[CheckAnswer]) -> Vec<CheckAnswer> {
+        let told = answers.iter().map(|answer| discreet::answer(self.settings.tell_names, answer, objects));
+        told.filter(|answer| {
+            objects.workloads.get(&answer.workload).is_some_and(|now| kueue::is_news(now, answer))
+        })
+        .collect()
     }
 
     /// The version of a foreign kind that is served here; asked once.
@@ -149,15 +157,18 @@ async fn say(
     executor: Executor,
     version: String,
     objects: Arc<Objects>,
-    answer: CheckAnswer,
+    answers: Vec<CheckAnswer>,
     now: Timestamp,
 ) -> Outcome {
-    let what = workload_subject(&answer);
-    let Some(workload) = objects.workloads.get(&answer.workload).filter(|_| executor.may_write()) else {
+    let Some(key) = answers.first().map(|answer| &answer.workload) else { return (String::new(), None) };
+    let what = workload_subject(key);
+    let Some(workload) = objects.workloads.get(key).filter(|_| executor.may_write()) else {
         return (what, None);
     };
-    let outcome = kueue::answer(&executor.calls, &version, workload, &answer, now).await;
-    if outcome.is_ok() {
+    let ours = objects.admission_checks.iter().filter(|(_, check)| check.is_ours());
+    let ours = ours.map(|(name, _)| name.as_str()).collect();
+    let outcome = kueue::answer(&executor.calls, &version, workload, &answers, &ours, now).await;
+    for answer in answers.iter().filter(|_| outcome.is_ok()) {
         let (state, message) = (answer.state.name(), &answer.message);
         tracing::info!(
             workload = what,
@@ -170,8 +181,8 @@ async fn say(
     (what, Some(outcome))
 }
 
-fn workload_subject(answer: &CheckAnswer) -> String {
-    format!("Workload {}/{}", answer.workload.0, answer.workload.1)
+fn workload_subject((namespace, name): &Key) -> String {
+    format!("Workload {namespace}/{name}")
 }
 
 fn check_subject(check: &AdmissionCheck) -> String {

@@ -1,8 +1,11 @@
 //! The parts of Kueue's objects that we write: the entry of our check in the status of a workload, and
 //! whether a check is active. No other part is ours.
 
+use std::collections::BTreeSet;
+
 use api::foreign::AdmissionCheck;
 use api::foreign::Workload;
+use api::foreign::workload::AdmissionCheckState;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -37,8 +40,10 @@ pub fn is_news(now: &Workload, answer: &CheckAnswer) -> bool {
         .is_some_and(|check| check.state != answer.state.name() || gist(&check.message) != answer.gist)
 }
 
-/// Says of a workload what a check of ours says, if the workload still is what
-/// that was decided on.
+/// Says of a workload what our checks say, if the workload still is what
+/// that was decided on. `ours` are the names of all checks of ours: what is said already by those without news is said
+/// again as it is. All of it is one field manager's, and what that leaves out of a later text is taken from the workload:
+/// the API server refuses an entry that is left without its state.
 ///
 /// # Errors
 /// When it was not, or may not have been, written.
@@ -46,24 +51,43 @@ pub async fn answer(
     calls: &Calls,
     version: &str,
     now: &Workload,
-    answer: &CheckAnswer,
+    answers: &[CheckAnswer],
+    ours: &BTreeSet<&str>,
     at: Timestamp,
 ) -> Result<Subject, CallError> {
     let kind = resource(Foreign::Workload, version);
-    let (namespace, name) = &answer.workload;
+    let key =
+        (now.metadata.namespace.clone().unwrap_or_default(), now.metadata.name.clone().unwrap_or_default());
+    let (namespace, name) = &key;
     let api: Api<DynamicObject> = Api::namespaced_with(calls.client(), namespace, &kind);
     let body = json!({
         "apiVersion": kind.api_version, "kind": kind.kind,
         "metadata": {"name": name, "namespace": namespace, "resourceVersion": now.metadata.resource_version},
-        "status": {"admissionChecks": [entry(now, answer, at)]},
+        "status": {"admissionChecks": entries(now, answers, ours, at)},
     });
     let title = format!("Workload {namespace}/{name}");
     let written = calls.apply(&api, &title, &managers::KUEUE, Target::Status, name, &body).await?;
     Ok(Subject::Version {
         source: Source::Foreign(Foreign::Workload),
-        key: answer.workload.clone(),
+        key,
         version: written.metadata.resource_version.unwrap_or_default(),
     })
+}
+
+/// The entries of our checks, in their order.
+fn entries(now: &Workload, answers: &[CheckAnswer], ours: &BTreeSet<&str>, at: Timestamp) -> Vec<Value> {
+    let there = now.status.admission_checks.iter();
+    there
+        .filter_map(|check| match answers.iter().find(|answer| answer.check == check.name) {
+            Some(answer) => Some(entry(now, answer, at)),
+            None => ours.contains(check.name.as_str()).then(|| as_it_is(check)),
+        })
+        .collect()
+}
+
+/// An entry without news. What Kueue counts in it is Kueue's.
+fn as_it_is(check: &AdmissionCheckState) -> Value {
+    json!(AdmissionCheckState { retry_count: None, ..check.clone() })
 }
 
 /// The entry of a check. Its time moves when its state does.
@@ -185,7 +209,6 @@ pub async fn say_whether_active(
 
 #[cfg(test)]
 mod tests {
-    use api::foreign::workload::AdmissionCheckState;
     use reconcile::CheckState;
 
     use super::*;

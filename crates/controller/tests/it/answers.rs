@@ -1,6 +1,7 @@
 //! Single failed answers, for each kind of write: the possible answers of the API server (or of a proxy in
 //! front of it), and our reaction.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use controller::calls::{CallError, Calls, Evicted, Target, managers};
@@ -306,9 +307,9 @@ fn waiting() -> api::foreign::Workload {
     .unwrap()
 }
 
-/// What came of an answer of our check that was decided on that version.
-async fn answer_to(server: &MockServer) -> Result<(), CallError> {
-    let ready = CheckAnswer {
+/// That its slices are there.
+fn ready() -> CheckAnswer {
+    CheckAnswer {
         workload: ("team-a".to_owned(), "statefulset-lab".to_owned()),
         check: "gpu-slices".to_owned(),
         state: CheckState::Ready,
@@ -316,9 +317,54 @@ async fn answer_to(server: &MockServer) -> Result<(), CallError> {
         gist: "its slices are free on a1".to_owned(),
         updates: Vec::new(),
         retry_after: None,
-    };
-    let at = jiff::Timestamp::UNIX_EPOCH;
-    kueue::answer(&calls(server).await, "v1beta2", &waiting(), &ready, at).await.map(drop)
+    }
+}
+
+/// What came of an answer of our check that was decided on that version.
+async fn answer_to(server: &MockServer) -> Result<(), CallError> {
+    let ready = ready();
+    let (at, ours) = (jiff::Timestamp::UNIX_EPOCH, BTreeSet::from(["gpu-slices"]));
+    kueue::answer(&calls(server).await, "v1beta2", &waiting(), &[ready], &ours, at).await.map(drop)
+}
+
+/// A queue may ask one check of ours for each flavor, and a check of somebody else. What one manager leaves out of what it
+/// applies is taken away: with the second answer the first would go, and the API server refuses an entry without a state.
+#[tokio::test]
+async fn all_entries_of_ours_are_written_together_and_those_without_news_as_they_are() {
+    let server = MockServer::start().await;
+    Mock::given(method("PATCH"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({"metadata": {"resourceVersion": "8"}})))
+        .expect(1)
+        .mount(&server)
+        .await;
+    let pinned = json!([{"name": "main", "nodeSelector": {"kubernetes.io/hostname": "a1"}}]);
+    let there = json!({
+        "metadata": {"namespace": "team-a", "name": "statefulset-lab", "resourceVersion": "7"},
+        "status": {"admissionChecks": [
+            {"name": "slices-of-a100", "state": "Ready", "message": "its slices are free on a1",
+                "lastTransitionTime": "2026-11-24T10:00:00Z", "podSetUpdates": pinned},
+            {"name": "provisioning", "state": "Pending", "message": ""},
+            {"name": "slices-of-h100", "state": "Pending", "message": "", "retryCount": 2},
+            {"name": "slices-of-l40s", "state": "Retry", "message": "lost", "requeueAfterSeconds": 30,
+                "lastTransitionTime": "2026-11-24T11:00:00Z", "retryCount": 1},
+        ]},
+    });
+    let there: api::foreign::Workload = serde_json::from_value(there).unwrap();
+    let ready = CheckAnswer { check: "slices-of-h100".to_owned(), ..ready() };
+    let ours = BTreeSet::from(["slices-of-a100", "slices-of-h100", "slices-of-l40s", "of-another-queue"]);
+    let at = "2026-11-24T12:00:00Z".parse().unwrap();
+    kueue::answer(&calls(&server).await, "v1beta2", &there, &[ready], &ours, at).await.unwrap();
+    let all = server.received_requests().await.unwrap();
+    let body: Value = serde_json::from_slice(&all[0].body).unwrap();
+    let expect = json!({"admissionChecks": [
+        {"name": "slices-of-a100", "state": "Ready", "message": "its slices are free on a1",
+            "lastTransitionTime": "2026-11-24T10:00:00Z", "podSetUpdates": pinned},
+        {"name": "slices-of-h100", "state": "Ready", "message": "its slices are free on a1",
+            "lastTransitionTime": "2026-11-24T12:00:00Z"},
+        {"name": "slices-of-l40s", "state": "Retry", "message": "lost", "requeueAfterSeconds": 30,
+            "lastTransitionTime": "2026-11-24T11:00:00Z"},
+    ]});
+    assert_eq!(body["status"], expect);
 }
 
 /// It was preempted or evicted after the round had seen it, or deleted: nobody writes to what it is by now.

@@ -34,6 +34,9 @@ pub struct QueuedWorkload {
     pub checks: Vec<String>,
     /// Its pod sets, in its own order.
     pub sets: Vec<QueuedSet>,
+    /// Whether pods of it may run that nobody takes for its own: it is admitted, and of a pod with a node in its
+    /// namespace it is not known who stands behind it.
+    pub may_run_unseen: bool,
 }
 
 impl QueuedWorkload {
@@ -93,6 +96,8 @@ pub(super) struct Queues<'a> {
     /// The requests of the pods below each controller of a kind that owns a
     /// workload, the pods included.
     below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>>,
+    /// Namespaces with a pod that has a node, and of which it is not known who stands behind it.
+    unfollowed: BTreeSet<&'a str>,
     /// How long the pods of an admitted workload may take to be made.
     made_within: SignedDuration,
     now: Timestamp,
@@ -106,17 +111,22 @@ impl<'a> Queues<'a> {
         now: Timestamp,
     ) -> Self {
         let mut below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>> = BTreeMap::new();
+        let mut unfollowed = BTreeSet::new();
         let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
         if !kinds.is_empty() {
             for (id, pod) in siblings {
+                let chain = owners::chain(objects, pod);
+                if owners::is_open(objects, &chain) && pods::life(pod) == Life::Bound {
+                    unfollowed.insert(id.namespace.as_str());
+                }
                 // The others own no workload, above all most pods.
-                for of in owners::chain(objects, pod).into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
+                for of in chain.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
                     below.entry(of).or_default().push(id);
                 }
             }
         }
-        Self { objects, siblings, below, made_within, now }
+        Self { objects, siblings, below, unfollowed, made_within, now }
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
@@ -144,7 +154,8 @@ impl<'a> Queues<'a> {
             if !checks.is_empty() {
                 let sets = self.sets_of(key, workload, &mut taken, counted, requests, problems);
                 let checks = checks.iter().map(|check| check.name.clone()).collect();
-                queued.insert(key.clone(), QueuedWorkload { checks, sets });
+                let may_run_unseen = self.may_run_unseen(workload);
+                queued.insert(key.clone(), QueuedWorkload { checks, sets, may_run_unseen });
             }
         }
         (queued, taken.apart)
@@ -293,14 +304,18 @@ impl<'a> Queues<'a> {
     /// knows who makes them, they may run already, and whoever took the workload back then would end them.
     fn may_be_made(&self, workload: &Workload, has_pods: bool) -> bool {
         let owner = owners::of_workload(workload);
-        if workload.is("Admitted")
-            && !has_pods
-            && !owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind))
-        {
+        let is_followed = owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind));
+        if workload.is("Admitted") && !has_pods && !is_followed || self.may_run_unseen(workload) {
             return false;
         }
         let age = |admitted| self.now.duration_since(admitted).abs();
         workload.since("Admitted").is_none_or(|admitted| age(admitted) < self.made_within)
+    }
+
+    /// Whether pods that run may be its own although nobody takes them for that.
+    fn may_run_unseen(&self, workload: &Workload) -> bool {
+        let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
+        workload.is("Admitted") && self.unfollowed.contains(namespace)
     }
 
     /// Requests of pods that nobody has made yet: they are named after the

@@ -85,6 +85,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         unserved_quota: _,
         unmade: _,
         menu_differs_since: _,
+        menu_was_there: _,
+        unknown_owners: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

@@ -117,6 +117,8 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         unserved_quota: _,
         unmade: _,
         menu_differs_since: _,
+        menu_was_there: _,
+        unknown_owners: _,
         legacy: _,
         sources: _,
     } = objects;

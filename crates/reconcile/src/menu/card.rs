@@ -17,6 +17,8 @@ use planner::report::Offered;
 use rollout::Method;
 use serde_json::{Value, json};
 
+/// What the profiles of queues say that they offer begins with, where others have the name of a policy.
+pub(super) const OF_QUEUES: &str = "queue";
 /// How much of the digest is in a name.
 const DIGEST_LENGTH: usize = 8;
 /// How much of a policy's, a queue's or a product's name is in a name: all of
@@ -139,7 +141,7 @@ impl Card {
     pub fn offers(&self) -> String {
         match &self.place {
             Place::Nodes { policy, product, .. } => format!("{policy}/{product}/{}", self.what()),
-            Place::Queue { name } => format!("queue/{name}/{}", self.what()),
+            Place::Queue { name } => format!("{OF_QUEUES}/{name}/{}", self.what()),
         }
     }
 

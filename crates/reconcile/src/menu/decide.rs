@@ -39,6 +39,7 @@ pub(crate) fn menu(input: &Input<'_>, planned: &PlannedRound) -> MenuRound {
         offered.entry(profile.annotation(OFFERS).unwrap_or_default()).or_default().push(profile);
     }
     let Offers { wanted, frozen, problems } = offers(&planned.view, &settings.queues, &offered);
+    let was_there = &input.objects.menu_was_there;
     let wanted: BTreeMap<String, Card> = wanted.into_iter().map(|card| (card.name(), card)).collect();
     let named = named(input.objects);
     let mut menu = Menu {
@@ -46,6 +47,7 @@ pub(crate) fn menu(input: &Input<'_>, planned: &PlannedRound) -> MenuRound {
         namespace,
         now: input.now,
         before: &input.objects.menu_differs_since,
+        was_there,
         offered: &offered,
         named: named
             .iter()
@@ -55,16 +57,18 @@ pub(crate) fn menu(input: &Input<'_>, planned: &PlannedRound) -> MenuRound {
         round: MenuRound { namespace: Some(namespace.to_owned()), problems, ..MenuRound::default() },
     };
     let ours = there.iter().filter(|(_, profile)| profile.is_published()).map(|(name, _)| (*name).to_owned());
-    let names: BTreeSet<String> = wanted.keys().cloned().chain(ours).collect();
+    let ours: BTreeSet<String> = ours.collect();
+    let names: BTreeSet<String> = wanted.keys().chain(&ours).cloned().collect();
     for name in &names {
         let profile = there.get(name.as_str()).copied();
-        let policy = profile.and_then(|profile| profile.annotation(OFFERS)?.split('/').next());
+        let offers = profile.and_then(|profile| profile.annotation(OFFERS)).unwrap_or_default();
         // In preview and while it is paused a policy changes nothing.
-        if wanted.contains_key(name) || !policy.is_some_and(|policy| frozen.contains(policy)) {
+        if wanted.contains_key(name) || !frozen.keeps(offers) {
             menu.look(name, wanted.get(name), profile);
         }
     }
     let mut round = menu.round;
+    round.was_there.extend(ours);
     // A plan that breaks a rule, and data that went back in time, are no ground to act on.
     if input.obstacles.settling(input.now).is_some() || planned.plan.checked().is_none() {
         round.writes.clear();
@@ -96,6 +100,7 @@ struct Menu<'a> {
     namespace: &'a str,
     now: Timestamp,
     before: &'a BTreeMap<String, Timestamp>,
+    was_there: &'a BTreeSet<String>,
     offered: &'a BTreeMap<&'a str, Vec<&'a HardwareProfile>>,
     named: BTreeSet<&'a str>,
     round: MenuRound,
@@ -106,9 +111,12 @@ impl Menu<'_> {
         let (stand, act) = match (wanted, there) {
             (None, None) => return,
             (Some(card), None) => {
-                // Another profile offers the same until this one takes its place.
-                let is_replacement = self.offered.contains_key(card.offers().as_str());
-                let is_due = !is_replacement || self.is_over(name);
+                // Another profile offers the same until this one takes its place; or somebody has deleted it, and will do
+                // so again.
+                let was_there = self.was_there.contains(name);
+                let waits = was_there || self.offered.contains_key(card.offers().as_str());
+                self.round.was_there.extend(was_there.then(|| name.to_owned()));
+                let is_due = !waits || self.is_over(name);
                 (Stand::Missing, is_due.then(|| MenuAct::Create(card.manifest(self.namespace))))
             }
             (_, Some(profile)) if !profile.is_published() => {

@@ -15,7 +15,7 @@ mod card;
 mod decide;
 mod offers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::hardware_profile::SPEC_DIGEST;
 use jiff::{SignedDuration, Timestamp};
@@ -54,6 +54,8 @@ pub struct MenuRound {
     /// Since when each profile differs from what it should be: to be handed in
     /// again with the objects of the next round.
     pub differs_since: BTreeMap<String, Timestamp>,
+    /// Profiles of ours that are there, and those that are missing since they were: to be handed in again likewise.
+    pub was_there: BTreeSet<String>,
     /// What people should know.
     pub problems: Vec<Problem>,
     /// When something becomes due by time alone.

@@ -16,7 +16,7 @@ use planner::report::Offered;
 use rollout::names::PRODUCT;
 
 use super::attainable::{Offer, attainable};
-use super::card::{Card, Place, Seat, Share};
+use super::card::{Card, OF_QUEUES, Place, Seat, Share};
 
 /// Taints with this prefix say that a node has GPUs; whoever asks for one
 /// tolerates them.
@@ -28,10 +28,26 @@ const OF_KUBERNETES: &str = "node.kubernetes.io/";
 pub(super) struct Offers {
     /// By what they offer.
     pub wanted: Vec<Card>,
-    /// Policies in preview or paused: what they offer stays as it is.
-    pub frozen: BTreeSet<String>,
+    /// What stays as it is.
+    pub frozen: Frozen,
     /// What keeps something from being offered.
     pub problems: Vec<Problem>,
+}
+
+/// What policies in preview or paused offer: they change nothing on the menu.
+pub(super) struct Frozen {
+    /// These policies.
+    policies: BTreeSet<String>,
+    /// Whether one of them has nodes. A profile of a queue is of no policy, so any of them may be theirs.
+    have_nodes: bool,
+}
+
+impl Frozen {
+    /// Whether what offers this ([`Card::offers`]) stays if nobody else wants it.
+    pub(super) fn keeps(&self, offers: &str) -> bool {
+        let of = offers.split('/').next().unwrap_or_default();
+        self.policies.contains(of) || self.have_nodes && of == OF_QUEUES
+    }
 }
 
 /// Nodes of one pool with one product.
@@ -52,7 +68,11 @@ pub(super) fn offers(
         view.policies.iter().map(|policy| (policy.name.0.as_str(), policy)).collect();
     let policy_of = planner::assign::policy_of(&view.inventory, &view.policies).policy_of;
     let is_frozen = |policy: &&&Policy| policy.mode != Mode::Enforce;
-    let frozen = policies.values().filter(is_frozen).map(|policy| policy.name.0.clone()).collect();
+    let found = |name: &planner::names::PolicyName| policies.get(name.0.as_str());
+    let frozen = Frozen {
+        policies: policies.values().filter(is_frozen).map(|policy| policy.name.0.clone()).collect(),
+        have_nodes: policy_of.values().filter_map(found).any(|policy| is_frozen(&policy)),
+    };
     let mut problems = Vec::new();
     let mut groups: BTreeMap<(&str, String), Group> = BTreeMap::new();
     let mut kept_away: BTreeMap<&str, (&NodeName, &Taint)> = BTreeMap::new();
@@ -121,11 +141,26 @@ pub(super) fn offers(
     for queue in queues {
         for (offered, (seat, share)) in &of_queues {
             let place = Place::Queue { name: queue.clone() };
-            let card = Card { offered: *offered, seat: *seat, place, share: *share };
-            wanted.push(kept(card, published));
+            let card = kept(Card { offered: *offered, seat: *seat, place, share: *share }, published);
+            // The nodes of who is paused may be the smaller ones, for which the profile that is there was made.
+            let stem = format!("{OF_QUEUES}/{queue}/{offered}");
+            if !frozen.have_nodes || !is_another_published(&card, &stem, published) {
+                wanted.push(card);
+            }
         }
     }
     Offers { wanted, frozen, problems }
+}
+
+/// Whether the same resource of a queue is published by other profiles than this one.
+fn is_another_published(card: &Card, stem: &str, published: &BTreeMap<&str, Vec<&HardwareProfile>>) -> bool {
+    let same = published
+        .iter()
+        .filter(|(of, _)| of.strip_prefix(stem).is_some_and(|seat| seat.is_empty() || seat.starts_with('/')));
+    let mut names =
+        same.flat_map(|(_, profiles)| profiles).filter_map(|profile| profile.metadata.name.as_ref());
+    let name = card.name();
+    names.clone().next().is_some() && !names.any(|published| *published == name)
 }
 
 /// The card as it is published already, if its CPU and memory still fit the

@@ -293,6 +293,86 @@ fn what_was_promised_to_a_train_job_is_kept_for_the_pods_of_its_jobs() {
     assert_eq!(promised(&cluster), BTreeMap::new());
 }
 
+/// A job of a set of a TrainJob that Kueue has let go, whose eight pods run on the last slices. Nobody could say who
+/// controls these jobs: the API server did not answer.
+fn a_train_job_runs_whose_jobs_nobody_could_ask() -> Cluster {
+    let mut cluster = fleet();
+    cluster.objects.nodes.remove("n2");
+    for n in 0..48 {
+        cluster.add_pod(pod_of("others", n, SMALL, Some("n1")));
+    }
+    let mut tune = workload("trainjob-tune", SMALL, 8);
+    tune["metadata"]["ownerReferences"] = by("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune");
+    add(&mut cluster, "Workload", tune);
+    let ready = one(&cluster);
+    assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
+    admit(&mut cluster, &ready);
+    for job in ["tune-node-0", "tune-node-1"] {
+        for index in 0..4 {
+            cluster.add_pod(pod_of(job, index, SMALL, Some("n1")));
+        }
+        cluster.objects.unknown_owners.insert(("Job".to_owned(), ("team".to_owned(), job.to_owned())));
+    }
+    cluster
+}
+
+/// Kueue would end the training, because its own pods hold what seems to be lost.
+#[test]
+fn a_workload_that_runs_is_not_taken_back_while_nobody_can_say_whose_its_pods_are() {
+    let mut cluster = a_train_job_runs_whose_jobs_nobody_could_ask();
+    assert_eq!(says(&cluster), []);
+    assert_eq!(cluster.round().planned.view.requests, [], "nothing is made for them a second time");
+    // That somebody has no owner is another answer than none: then these are the pods of two jobs of their own.
+    cluster.objects.unknown_owners.clear();
+    assert_eq!(one(&cluster).state, CheckState::Retry);
+    // Now they are found.
+    let set = || by("jobset.x-k8s.io/v1alpha2", "JobSet", "tune");
+    owned(
+        &mut cluster,
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", "tune"),
+        by("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune"),
+    );
+    for job in ["tune-node-0", "tune-node-1"] {
+        owned(&mut cluster, ("batch/v1", "Job", job), set());
+    }
+    assert_eq!(says(&cluster), []);
+    let placed: Vec<u32> = cluster.round().planned.view.queued.values().map(|of| of.sets[0].placed).collect();
+    assert_eq!(placed, [8]);
+}
+
+/// The pods that are known to be its own have no node yet, and those that run are not known to be its own.
+#[test]
+fn a_workload_of_which_some_pods_are_known_is_not_taken_back_for_them_while_others_may_run() {
+    let mut cluster = a_train_job_runs_whose_jobs_nobody_could_ask();
+    for index in 0..4 {
+        cluster.objects.pods.remove(&("team".to_owned(), format!("tune-node-1-{index}")));
+        cluster.add_pod(pod_of("thief", index, SMALL, Some("n1")));
+        let mut pod = pod_of("tune-node-1", index, SMALL, None);
+        pod["metadata"]["ownerReferences"] = by("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune");
+        cluster.add_pod(pod);
+    }
+    assert_eq!(
+        cluster.round().planned.view.requests.len(),
+        4,
+        "those that are there, and none for the others"
+    );
+    assert_eq!(says(&cluster), []);
+    cluster.objects.unknown_owners.clear();
+    assert_eq!(one(&cluster).state, CheckState::Retry);
+}
+
+/// What cannot be found out of another namespace is no reason to keep anything.
+#[test]
+fn a_workload_whose_node_is_lost_goes_back_whatever_runs_unknown_in_another_namespace() {
+    let mut cluster = let_go(2);
+    let mut strange = pod_of("strange", 0, SMALL, Some("n1"));
+    strange["metadata"]["namespace"] = "others".into();
+    cluster.add_pod(strange);
+    cluster.objects.unknown_owners.insert(("Job".to_owned(), ("others".to_owned(), "strange".to_owned())));
+    is_not_ready(&mut cluster);
+    assert_eq!(one(&cluster).state, CheckState::Retry);
+}
+
 /// Each group of a LeaderWorkerSet is a workload of its own; all of them have the same owner. The first group is kept
 /// to one node and the second to another.
 #[test]

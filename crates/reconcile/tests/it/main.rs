@@ -10,6 +10,7 @@ mod leaders;
 mod mangled;
 mod many_pods;
 mod menu;
+mod nothing_to_wait_for;
 mod obstacles;
 mod other_checks;
 mod plugin_map;

@@ -2,6 +2,7 @@
 //! offered, what is withdrawn and when, and what is never touched.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod frozen;
 mod gpus;
 mod seats;
 
@@ -47,8 +48,9 @@ fn add(cluster: &mut Cluster, api_version: &str, kind: &str, object: Value) {
 /// One round, whose writes are done as the API server does them. Says what
 /// was done, as `create gpu-…`.
 fn round(cluster: &mut Cluster) -> Vec<String> {
-    let MenuRound { writes, differs_since, .. } = cluster.round().menu;
+    let MenuRound { writes, differs_since, was_there, .. } = cluster.round().menu;
     cluster.objects.menu_differs_since = differs_since;
+    cluster.objects.menu_was_there = was_there;
     let mut done = Vec::new();
     for write in writes {
         let key = (APPLICATIONS.to_owned(), write.name.clone());
@@ -60,6 +62,8 @@ fn round(cluster: &mut Cluster) -> Vec<String> {
                 manifest["metadata"]["resourceVersion"] = json!(version);
                 let read: HardwareProfile = serde_json::from_value(manifest).unwrap();
                 cluster.objects.hardware_profiles.insert(key, read);
+                cluster.objects.menu_differs_since.remove(&write.name);
+                cluster.objects.menu_was_there.insert(write.name.clone());
                 "create"
             }
             MenuAct::Withdraw { if_version } => {
@@ -282,6 +286,30 @@ fn nodes_that_come_back_soon_change_nothing_and_later_the_same_profile_is_offere
     assert_eq!(minutes(&mut cluster, 60), [""; 0]);
 }
 
+/// Another program that takes them for its own, or somebody who cleans up. Nobody fights over it, round after round.
+#[test]
+fn a_profile_that_somebody_deletes_again_and_again_comes_back_each_time_only_after_a_while() {
+    let mut cluster = fleet();
+    round(&mut cluster);
+    let large = name(&cluster, &["7g-80gb"]);
+    let key = (APPLICATIONS.to_owned(), large.clone());
+    let mut created = 0;
+    for _ in 0..60 {
+        cluster.objects.hardware_profiles.remove(&key);
+        let done = minutes(&mut cluster, 1);
+        created += done.len();
+        assert!(done.iter().all(|done| *done == format!("create {large}")), "{done:?}");
+    }
+    assert_eq!(created, 5, "each eleven minutes, since for ten it was missed");
+    // Once it stays away for a reason, it is new when it comes again.
+    let mut cluster = fleet();
+    round(&mut cluster);
+    never_again(&mut cluster, "7g.80gb");
+    assert_eq!(minutes(&mut cluster, 30), [format!("withdraw {large}"), format!("delete {large}")]);
+    cluster.policy(json!({"type": "DemandDriven"}));
+    assert_eq!(minutes(&mut cluster, 1), [format!("create {large}")]);
+}
+
 #[test]
 fn an_operator_that_begins_anew_waits_anew_and_never_acts_sooner() {
     let mut cluster = fleet();
@@ -388,19 +416,6 @@ fn a_switch_that_somebody_moved_stays_where_it_is() {
     annotate(&mut cluster, &on, DISABLED, "false");
     assert_eq!(minutes(&mut cluster, 60), [""; 0]);
     assert_eq!(stand(&cluster, &on), Some(Stand::SetByHand));
-}
-
-#[test]
-fn a_policy_that_is_paused_or_in_preview_neither_publishes_nor_withdraws() {
-    for mode in [api::policy::Mode::Paused, api::policy::Mode::Preview] {
-        let mut cluster = fleet();
-        cluster.edit_policy(|policy| policy.spec.mode = mode);
-        assert_eq!(minutes(&mut cluster, 60), [""; 0]);
-        cluster.edit_policy(|policy| policy.spec.mode = api::policy::Mode::Enforce);
-        round(&mut cluster);
-        cluster.edit_policy(|policy| policy.spec.mode = mode);
-        assert_eq!(minutes(&mut cluster, 60), [""; 0]);
-    }
 }
 
 #[test]

@@ -434,8 +434,13 @@ fn nothing_is_said_while_the_cluster_settles_or_by_a_plan_that_breaks_a_rule() {
     let mut cluster = fleet();
     add(&mut cluster, "Workload", workload("job", SMALL, 1));
     assert_eq!(says(&cluster).len(), 1);
+    // Who asks for no slices has no part in any plan.
+    let mut plain = workload("plain", "cpu", 1);
+    plain["metadata"]["creationTimestamp"] = "2026-11-21T08:01:00Z".into();
+    add(&mut cluster, "Workload", plain);
     let unsound = cluster.round_that_thinks(|planned| planned.plan.object(note()));
-    assert_eq!(unsound.checks, []);
+    let said: Vec<_> = unsound.checks.iter().map(|c| (c.workload.1.as_str(), c.state)).collect();
+    assert_eq!(said, [("plain", CheckState::Ready)]);
     cluster.obstacles.settles_until = Some(cluster.now + SignedDuration::from_secs(60));
     assert_eq!(says(&cluster), []);
 }
