@@ -5,6 +5,7 @@
 //! Up to the claim everything can be taken back. After it only the agent's outcome ends the change.
 
 mod change;
+mod drain;
 mod open;
 mod prove;
 mod reboot;
