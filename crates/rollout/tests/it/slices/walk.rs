@@ -270,6 +270,10 @@ impl Walk {
     pub(super) fn reads(&mut self) {
         let (version, wish, account) = self.world.node.now();
         let (pods, listing) = match &self.listed {
+            // A watch keeps up to date what a list brought. Within a proof it may be late; a drain takes an hour.
+            Some((at, _)) if self.progress.phase == Phase::Cordoning => {
+                (self.pods(), Listing::Consistent { at: *at })
+            }
             Some((at, pods)) => (pods.clone(), Listing::Consistent { at: *at }),
             None => (self.pods(), Listing::Cached),
         };
