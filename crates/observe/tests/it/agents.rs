@@ -442,7 +442,7 @@ fn only_the_mirror_of_a_static_pod_is_known_by_another_uid_and_it_hides_no_pod()
 }
 
 /// What the rollout reads of n1.
-fn facts(seen: &ClusterView) -> rollout::Observed {
+pub(crate) fn facts(seen: &ClusterView) -> rollout::Observed {
     let reading = observe::Reading {
         listing: rollout::Listing::Cached,
         refusals: Vec::new(),

@@ -4,7 +4,7 @@ use observe::Actuator;
 use planner::inventory::{ChangeScope, Hold};
 use serde_json::{Value, json};
 
-use crate::agents::{actuator, agent_pod, owner, report, slice};
+use crate::agents::{actuator, agent_pod, facts, owner, report, slice};
 use crate::words::*;
 
 /// Where the admission policy is missing, whoever may write the status can name a pod of his own, which is there and ready.
