@@ -173,6 +173,33 @@ fn accounted(pod: &Pod, profiles: &BTreeSet<ProfileName>, account: &Account) -> 
     Ok(())
 }
 
+/// The pods that have a slice that goes, by kubelet's checkpoint, which may still name some that are gone. By their uids
+/// alone: `List` knows names only, and a pod of the same name may have come since. Nobody, where the books are not to be
+/// relied on.
+#[must_use]
+pub fn have_what_goes(wish: &Wish, account: &Account) -> BTreeSet<PodUid> {
+    let Known { layout, books } = &account.known;
+    if books.unreadable().is_some() {
+        return BTreeSet::new();
+    }
+    let moving = wish.moving().collect::<Vec<_>>();
+    let there = moving.iter().filter_map(|name| Some((&name.gpu, layout.slice(name)?)));
+    let holders = there.flat_map(|(gpu, slice)| books.who_holds(gpu, slice));
+    let uid = |holder: &Holder| match holder {
+        Holder::Recorded { pod, .. } => Some(pod.clone()),
+        Holder::Listed { .. } => None,
+    };
+    holders.filter_map(uid).collect()
+}
+
+/// Whether a pod asks for slices of a profile that goes, and the account does not have all of them: kubelet may be about
+/// to give it one.
+#[must_use]
+pub fn may_get_what_goes(pod: &Pod, wish: &Wish, account: &Account) -> bool {
+    let profiles = wish.moving().map(|slice| slice.place.profile).collect();
+    pod.life == PodLife::Live && accounted(pod, &profiles, account).is_err()
+}
+
 /// The GPUs that a pod has something of, where the account has all that it asks
 /// for; `None` where something is missing, so that it may be on any.
 #[must_use]

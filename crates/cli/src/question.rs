@@ -134,7 +134,7 @@ impl Question {
             local: &BTreeMap::new(),
             map_changed: None,
             obstacles: &reconcile::Obstacles::NONE,
-            settings: &Settings::default(),
+            settings: &Settings::of_a_reader(),
             now: snapshot.taken_at,
         };
         let seen = see(&input);

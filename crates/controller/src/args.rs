@@ -387,7 +387,7 @@ impl Args {
             },
             observe: observe::Settings {
                 blocked_after: signed(times.blocked_after),
-                agent_namespace: process.agent_namespace,
+                agent_namespace: Some(process.agent_namespace),
                 ..observe::Settings::default()
             },
             batch_delay: times.batch_delay,

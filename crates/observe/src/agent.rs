@@ -21,7 +21,9 @@ use crate::on_node::Bound;
 pub(crate) struct Agent<'a> {
     observed: &'a Observed,
     account: Account,
-    /// Whether the pod that wrote it is there and ready, in the present boot.
+    /// Whether the pod that wrote it is there and ready, in the present boot, and
+    /// is an agent of ours. Where the admission policy is missing, anybody who may
+    /// write the status can name any pod.
     pub alive: bool,
     /// Whether it changes slices.
     pub changes: bool,
@@ -41,7 +43,8 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
     let account = node_agent::account(status).ok().flatten()?;
     let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
     let is_its_pod = |pod: &Bound<'_>| {
-        pod.seen.uid == *pod_uid
+        pod.is_agent
+            && pod.seen.uid == *pod_uid
             && pod.seen.ready
             && !pod.seen.terminating
             && pod.seen.phase != PodPhase::Ended

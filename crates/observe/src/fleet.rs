@@ -335,6 +335,8 @@ impl OneNode<'_> {
             excess.clear();
         }
         let mut hold = holds::first_hold(node, facts, memory, now);
+        // Who could have a slice that is offered there has it already.
+        let offered = holds::offers_otherwise(facts, memory, now).is_none();
         hold = self.established(hold, excess, problems);
         if found.strategy != Strategy::Mixed
             && !self.shares
@@ -359,7 +361,7 @@ impl OneNode<'_> {
                 (false, false) => ChangeScope::IdleGpus,
             },
             hold,
-            schedulable: facts.ready && !is_cordoned && !self.is_left_without(),
+            schedulable: facts.ready && !is_cordoned && !self.is_left_without() && offered,
             allocated,
             shared,
             whole_held: if self.shares { 0 } else { held.whole_gpus(found) },

@@ -58,10 +58,23 @@ pub(crate) fn first_hold(node: &Node, facts: &Observed, memory: &Memory, now: Ti
             theirs.then(|| Hold::Cordoned { by: "somebody else".to_owned() })
         })
         .or_else(|| (!facts.ready).then_some(Hold::NotReady))
+        .or_else(|| offers_otherwise(facts, memory, now))
         .or_else(|| {
             let until = progress.cooldown_until.filter(|until| *until > now)?;
             Some(Hold::CoolingDown { until })
         })
+}
+
+/// Kubelet does not offer what the agent reports: a request that counts on one of the slices would wait for good. As long
+/// as a plugin's restart may be the reason, the report is believed.
+pub(crate) fn offers_otherwise(facts: &Observed, memory: &Memory, now: Timestamp) -> Option<Hold> {
+    let alive = facts.agent.as_ref().is_some_and(|agent| agent.alive);
+    let since = memory.progress.offers_otherwise_since.filter(|_| alive)?;
+    let lasts = now >= since + rollout::Settings::default().stable_for;
+    lasts.then(|| Hold::NotEstablished {
+        why: "it offers other slices than its agent reports, so that nobody can say which a pod may get"
+            .to_owned(),
+    })
 }
 
 fn failed(memory: &Memory) -> Option<Hold> {

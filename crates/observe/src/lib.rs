@@ -73,8 +73,10 @@ pub use view::{Actuator, ClusterView, NodeView, Reading};
 pub struct Settings {
     /// The namespace of the GPU Operator: the pods there are its own.
     pub gpu_operator_namespace: String,
-    /// The namespace of the node agents: a pod elsewhere is none of them.
-    pub agent_namespace: String,
+    /// The namespace of the node agents: a pod elsewhere is none of them. `None`
+    /// where it is not known, as to who reads what others recorded: nothing is
+    /// done by that.
+    pub agent_namespace: Option<String>,
     /// A request that still waits this long after its slice became
     /// schedulable is blocked by something else.
     pub blocked_after: SignedDuration,
@@ -94,7 +96,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),
-            agent_namespace: "slicewright-agent".to_owned(),
+            agent_namespace: Some("slicewright-agent".to_owned()),
             blocked_after: SignedDuration::from_mins(2),
             map: MapRef { namespace: "nvidia-gpu-operator".to_owned(), name: names::MAP_NAME.to_owned() },
         }

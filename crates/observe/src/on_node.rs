@@ -98,27 +98,29 @@ pub(crate) fn read<'a>(pod: &'a Pod, settings: &Settings) -> Bound<'a> {
         kubelet_uid: kubelet_uid(pod),
         containers: pod.spec.as_ref().map(pods::containers).unwrap_or_default(),
     };
-    Bound { object: pod, seen, is_agent: is_agent(pod, &settings.agent_namespace), takes }
+    Bound { object: pod, seen, is_agent: is_agent(pod, settings.agent_namespace.as_deref()), takes }
 }
 
 /// Whether a pod is a node agent of ours: it has the labels of one, is in the
 /// agents' namespace, where no tenant can create a pod, and a DaemonSet
 /// controls it.
-fn is_agent(pod: &Pod, agent_namespace: &str) -> bool {
-    pod.metadata.namespace.as_deref() == Some(agent_namespace)
+fn is_agent(pod: &Pod, agent_namespace: Option<&str>) -> bool {
+    agent_namespace.is_none_or(|theirs| pod.metadata.namespace.as_deref() == Some(theirs))
         && has_labels_of_agent(pod)
         && controller(pod).is_some_and(|owner| owner.kind == "DaemonSet")
 }
+
+/// The labels of a node agent of ours, the same in every installation.
+pub const AGENT: [(&str, &str); 2] =
+    [("app.kubernetes.io/part-of", "slicewright"), ("app.kubernetes.io/component", "agent")];
 
 /// Whether a pod has the labels of a node agent of ours, which anybody can
 /// write. The agent's name is the chart's `nameOverride` if there is one; these
 /// two labels are not to be chosen.
 #[must_use]
 pub fn has_labels_of_agent(pod: &Pod) -> bool {
-    let label =
-        |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-    label("app.kubernetes.io/part-of") == Some("slicewright")
-        && label("app.kubernetes.io/component") == Some("agent")
+    let labels = pod.metadata.labels.as_ref();
+    AGENT.iter().all(|(key, value)| labels.and_then(|all| all.get(*key)).is_some_and(|has| has == value))
 }
 
 /// What the pods of a node hold, and what they leave of its room.

@@ -199,8 +199,8 @@ fn planned(about: &About<'_>) -> Wanted {
 }
 
 /// Whether a node does not go on before a human did something. That a device
-/// plugin restarts, or a device is unhealthy ([`StartBlocker::NotAsVerified`]), is told
-/// on the node: mostly it passes, and a policy that stalls fails pipelines.
+/// plugin restarts, or a device is unhealthy ([`StartBlocker::NotAsVerified`],
+/// [`StartBlocker::NotAsReported`]), is told on the node: mostly it passes, and a policy that stalls fails pipelines.
 pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
     match hold {
         StartBlocker::ForeignLayout { .. }
@@ -234,7 +234,8 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::RunInProgress { .. }
         | StartBlocker::Settling { .. }
         | StartBlocker::HandingBack
-        | StartBlocker::NotAsVerified { .. } => false,
+        | StartBlocker::NotAsVerified { .. }
+        | StartBlocker::NotAsReported { .. } => false,
     }
 }
 

@@ -122,6 +122,16 @@ pub struct Settings {
     pub menu: Option<MenuSettings>,
 }
 
+impl Settings {
+    /// For who reads a cluster, or what was recorded of one, and does nothing to it. Where its agents are is not known
+    /// then, so that their labels and their DaemonSet alone say which pods they are.
+    #[must_use]
+    pub fn of_a_reader() -> Self {
+        let observe = observe::Settings { agent_namespace: None, ..observe::Settings::default() };
+        Self { observe, ..Self::default() }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

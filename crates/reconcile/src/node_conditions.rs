@@ -14,7 +14,12 @@ use crate::conditions::waits_for_a_human;
 /// for.
 const fn needs_a_human(hold: &StartBlocker) -> bool {
     waits_for_a_human(hold)
-        || matches!(hold, StartBlocker::NotAsVerified { .. } | StartBlocker::SharingMiscounted { .. })
+        || matches!(
+            hold,
+            StartBlocker::NotAsVerified { .. }
+                | StartBlocker::NotAsReported { .. }
+                | StartBlocker::SharingMiscounted { .. }
+        )
 }
 
 /// `Ready`, and `Reconciling`, `Stalled` and `Degraded` as they hold.

@@ -25,6 +25,7 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         failed,
         matched_since: _,
         interrupted_since: _,
+        offers_otherwise_since: _,
         agent_left_since: _,
         agent_gone: _,
         stood_down: _,

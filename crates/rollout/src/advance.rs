@@ -257,23 +257,27 @@ impl Run<'_> {
     /// nothing, and our clocks stand still.
     fn interruption(&mut self) -> Option<Flow> {
         let ours = self.next.phase.past_return() && self.next.phase != Phase::Failed;
-        let who = self.seen.work_under_way().filter(|_| ours);
-        match (who, self.next.interrupted_since) {
-            (Some(who), since) => {
-                let since = *self.next.interrupted_since.insert(since.unwrap_or(self.now));
-                let until = since + self.rules.settings.interruption_limit;
-                if self.now >= until {
-                    return Some(self.fail(FailureReason::ChangeFailed(Trouble::Interrupted { who })));
-                }
-                Some(self.wait_until(WaitsFor::ForeignWork { who }, until))
-            }
-            (None, Some(_)) => {
+        match (self.seen.work_under_way(), self.next.interrupted_since) {
+            (Some(who), _) if ours => Some(self.stands_still(who)),
+            // Whoever takes something back does as much as he can meanwhile.
+            (Some(_), Some(_)) if self.next.phase == Phase::Retreating => None,
+            (_, Some(_)) => {
                 self.next.interrupted_since = None;
                 self.restart_clock();
                 None
             }
-            (None, None) => None,
+            (_, None) => None,
         }
+    }
+
+    /// Waits for somebody else's work to end, and not for ever.
+    fn stands_still(&mut self, who: String) -> Flow {
+        let since = *self.next.interrupted_since.get_or_insert(self.now);
+        let until = since + self.rules.settings.interruption_limit;
+        if self.now >= until {
+            return self.fail(FailureReason::ChangeFailed(Trouble::Interrupted { who }));
+        }
+        self.wait_until(WaitsFor::ForeignWork { who }, until)
     }
 
     /// Gives the step its full time again, after something that was not its fault.

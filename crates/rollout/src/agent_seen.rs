@@ -52,6 +52,9 @@ pub struct SliceChange {
     /// For which of the agent's reports the pods were listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListAsked>,
+    /// Who had a slice that goes was evicted under our cordon, and is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
 }
 
 /// The change of one GPU.

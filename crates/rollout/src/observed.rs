@@ -109,6 +109,12 @@ impl Pod {
             && self.resources().next().is_some()
     }
 
+    /// Whether eviction is in vain: its DaemonSet, or kubelet from a file of the
+    /// node (the API server has a mirror of such a pod), brings it back.
+    pub(crate) fn comes_back(&self) -> bool {
+        self.daemon_set || !self.kubelet_uid.is_empty() && self.kubelet_uid != self.uid
+    }
+
     pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
         self.requests.iter().filter(|(name, n)| **n > 0 && GpuResource::is_one(name)).map(|(name, _)| name)
     }

@@ -141,6 +141,14 @@ pub enum StartBlocker {
         /// What is.
         found: BTreeMap<String, u64>,
     },
+    /// The node offers something else than its agent reports, without a change
+    /// of ours.
+    NotAsReported {
+        /// What the GPUs have, by the agent.
+        expected: BTreeMap<String, u64>,
+        /// What is offered.
+        found: BTreeMap<String, u64>,
+    },
     /// The agent changes the node's slices, and it is not there.
     AgentAway,
     /// The agent does not report a GPU as one that it can change.

@@ -58,6 +58,9 @@ pub struct Progress {
     /// Since when somebody else works on a node that we have not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_since: Option<Timestamp>,
+    /// Since when a node at rest offers something else than its agent reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offers_otherwise_since: Option<Timestamp>,
     /// Since when no pod of an agent is on a node of which one has reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_left_since: Option<Timestamp>,
@@ -158,6 +161,7 @@ impl Progress {
             &mut self.marked_again_at,
             &mut self.matched_since,
             &mut self.interrupted_since,
+            &mut self.offers_otherwise_since,
             &mut self.agent_left_since,
         ];
         let of_target = self.target.as_mut().map(|target| {

@@ -73,6 +73,8 @@ reasons! {
         "Change the policy's layout, or set `spec.mig.strategy: mixed` in `ClusterPolicy`; where GPUs are shared through MPS, write `sharing: {type: None}` into the policy instead.";
     NotAsVerified: "The node offers other slices than those that were verified, although it did not reboot: a device is unhealthy, or the device plugin is restarting.",
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
+    NotAsReported: "The node offers other slices than its agent reports: somebody has changed its GPUs without Slicewright (with nvidia-smi, for example), a device is unhealthy, or the device plugin is restarting. What is there stays as it is, and the node is not planned for.",
+        "If somebody has changed the GPUs, delete the device plugin's pod on NODE (`kubectl get pods -A -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName=NODE`): its next pod offers what there is, and the operator plans from that. Otherwise look for XID errors. A device that became unhealthy comes back only when the plugin restarts.";
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
         "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
     AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off or is to be switched off, or NVIDIA's driver does not answer about it.",
@@ -139,6 +141,7 @@ impl StartBlocker {
             Self::RunInProgress { .. } => RunInProgress,
             Self::LayoutRefused(_) => LayoutRefused,
             Self::NotAsVerified { .. } => NotAsVerified,
+            Self::NotAsReported { .. } => NotAsReported,
             Self::AgentAway => AgentAway,
             Self::AgentCannot { .. } => AgentCannot,
             Self::HandingOver => HandingOver,

@@ -52,6 +52,29 @@ fn a_pod_is_accounted_for_container_by_container_and_by_its_uid() {
     );
 }
 
+/// For an eviction: a pod that had the name of the one that is there may be the one that `List` names.
+#[test]
+fn who_has_what_goes_is_known_by_uid_and_not_by_name_and_nobody_is_where_the_books_are_doubted() {
+    use agent::prove::{have_what_goes, may_get_what_goes};
+
+    let mut scene = closed();
+    scene.listed.push(listed("namesake", "1g@0"));
+    scene.recorded.push(recorded("u2", "main", "1g@1"));
+    scene.writes(Writes::Report);
+    let (change, account) = (scene.wish.clone().unwrap(), scene.account.clone().unwrap());
+    let uids = |uids: &[&str]| uids.iter().map(|uid| PodUid((*uid).to_owned())).collect();
+    assert_eq!(have_what_goes(&change, &account), uids(&["u2"]), "u1 has what stays");
+    assert!(may_get_what_goes(&pod("u3", "1g@0"), &change, &account));
+    assert!(!may_get_what_goes(&pod("u2", "1g@0"), &change, &account), "it has what it asks for");
+    assert!(!may_get_what_goes(&pod("u1", "3g@4"), &change, &account), "it asks for what stays");
+    let ended = agent::Pod { life: PodLife::Ended, ..pod("u3", "1g@0") };
+    assert!(!may_get_what_goes(&ended, &change, &account));
+
+    let mut doubted = account;
+    doubted.known.books = doubted.known.books.doubted(Some("half a file".to_owned()));
+    assert_eq!(have_what_goes(&change, &doubted), uids(&[]));
+}
+
 /// The second may be the one that goes.
 #[test]
 fn a_container_that_has_one_of_the_two_that_it_asks_for_is_not_accounted_for() {

@@ -397,10 +397,10 @@ impl Redactor<'_> {
         let named = |key: &str, value: &str| match key {
             _ if NAMING.contains(&key) => Some(self.names.thing(&namespace, value)),
             _ if NUMBERING.contains(&key) => Some(value.to_owned()),
+            _ if crate::on_node::AGENT.contains(&(key, value)) => Some(value.to_owned()),
             // Which operand it is.
-            "app" => {
-                let is_known = is_platform(&namespace) || rollout::Operand::named(value).is_some();
-                is_known.then(|| value.to_owned())
+            "app" if is_platform(&namespace) || rollout::Operand::named(value).is_some() => {
+                Some(value.to_owned())
             }
             _ => None,
         };

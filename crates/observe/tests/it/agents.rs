@@ -7,7 +7,7 @@ use planner::names::NodeName;
 use serde_json::{Value, json};
 
 /// A slice of the first GPU, with the uids of the pods that kubelet's checkpoint names.
-fn slice(profile: &str, start: u8, uids: &[&str]) -> Value {
+pub(crate) fn slice(profile: &str, start: u8, uids: &[&str]) -> Value {
     let holders: Vec<_> = uids.iter().map(|uid| json!({"uid": uid, "container": "main"})).collect();
     json!({
         "profile": profile, "start": start, "used": if uids.is_empty() { "Idle" } else { "InUse" },
@@ -16,7 +16,7 @@ fn slice(profile: &str, start: u8, uids: &[&str]) -> Value {
 }
 
 /// What the agent of n1 wrote: the slices of its first GPU; the second has none.
-fn report(slices: &Value) -> Value {
+pub(crate) fn report(slices: &Value) -> Value {
     json!({
         "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
         "status": {
@@ -34,8 +34,9 @@ fn report(slices: &Value) -> Value {
     })
 }
 
-fn agent_pod() -> Value {
-    let mut pod = with_uid(pod("slicewright-agent", "agent-n1", &[], Some("n1")), "uid-agent");
+pub(crate) fn agent_pod() -> Value {
+    let mut pod = with_uid(another_agent(), "uid-agent");
+    pod["metadata"]["name"] = "agent-n1".into();
     pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
     pod
 }
@@ -53,7 +54,7 @@ fn first_gpu(seen: &ClusterView) -> Vec<String> {
     slices(node_of(seen, "n1"), 0)
 }
 
-fn actuator(seen: &ClusterView) -> Actuator {
+pub(crate) fn actuator(seen: &ClusterView) -> Actuator {
     seen.nodes[&NodeName("n1".to_owned())].actuator
 }
 
@@ -379,7 +380,7 @@ fn another_agent() -> Value {
     pod
 }
 
-fn owner(api_version: &str, kind: &str, name: &str) -> Value {
+pub(crate) fn owner(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true})
 }
 
@@ -441,7 +442,7 @@ fn only_the_mirror_of_a_static_pod_is_known_by_another_uid_and_it_hides_no_pod()
 }
 
 /// What the rollout reads of n1.
-fn facts(seen: &ClusterView) -> rollout::Observed {
+pub(crate) fn facts(seen: &ClusterView) -> rollout::Observed {
     let reading = observe::Reading {
         listing: rollout::Listing::Cached,
         refusals: Vec::new(),
@@ -498,6 +499,7 @@ fn a_change_that_ended_by_restoring_shows_what_was_restored_and_not_what_was_pla
             after: vec![place("3g.40gb", 0), place("2g.20gb", 4), place("1g.10gb", 6)],
         }],
         listed: None,
+        drained: false,
     };
     let target = json!({
         "layout": rollout::NodeLayout::default(), "label": rollout::names::HANDED_TO_AGENT, "slices": change,

@@ -3,6 +3,7 @@
 
 mod agents;
 mod apart;
+mod believed;
 mod fleet;
 mod foreign_hands;
 mod idle;

@@ -87,6 +87,11 @@ fn a_rule_with_mig_disabled_wants_whole_gpus() {
 fn a_node_that_is_to_have_whole_gpus_is_not_handed_to_its_agent() {
     let mut agent = pod("slicewright-agent", "agent-n1", &[], Some("n1"));
     agent["metadata"]["uid"] = "uid-agent".into();
+    agent["metadata"]["labels"] =
+        json!({"app.kubernetes.io/part-of": "slicewright", "app.kubernetes.io/component": "agent"});
+    agent["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "slicewright-agent", "uid": "uid-set", "controller": true},
+    ]);
     agent["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
     let one = |index: u32| {
         json!({"index": index, "model": "A100-80GB", "uuid": format!("GPU-{index}"), "migEnabled": true, "slices": [

@@ -156,7 +156,12 @@ fn slices() -> impl Strategy<Value = SliceChange> {
         gpu.prop_map(|(gpu, uuid, before, after)| GpuSlices { gpu: GpuIndex(gpu), uuid, before, after });
     let asked = (any::<u64>(), at(), of(at()));
     let asked = asked.prop_map(|(report, at, older)| ListAsked { report, at, older });
-    (text(), vec(gpu, 0..3), of(asked)).prop_map(|(id, gpus, listed)| SliceChange { id, gpus, listed })
+    (text(), vec(gpu, 0..3), of(asked), any::<bool>()).prop_map(|(id, gpus, listed, drained)| SliceChange {
+        id,
+        gpus,
+        listed,
+        drained,
+    })
 }
 
 fn progress() -> impl Strategy<Value = Progress> {
@@ -177,7 +182,7 @@ fn progress() -> impl Strategy<Value = Progress> {
         of(failed()),
     );
     let times = (of(at()), of(at()), of(at()), of(at()), of(at()), of(at()));
-    let agent = (of(at()), any::<bool>(), any::<bool>(), of(at()));
+    let agent = (of(at()), any::<bool>(), any::<bool>(), of(at()), of(at()));
     let sharing_back = (config(), trouble(), any::<u32>(), at(), any::<bool>()).prop_map(
         |(config, why, times, until, rolled_back)| rollout::progress::SharingSetBack {
             config,
@@ -190,7 +195,7 @@ fn progress() -> impl Strategy<Value = Progress> {
     let sharing = (of(config()), of(at()), of(sharing_back));
     (parts, times, agent, sharing).prop_map(
         |(parts, times, agent, (shared_as, shared_at, sharing_set_back))| {
-            let (agent_left_since, agent_gone, stood_down, mapped) = agent;
+            let (agent_left_since, agent_gone, stood_down, mapped, offers_otherwise_since) = agent;
             let (phase, target, applied, verified, set_back, last_error, failed) = parts;
             let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) =
                 times;
@@ -209,6 +214,7 @@ fn progress() -> impl Strategy<Value = Progress> {
                 failed,
                 matched_since,
                 interrupted_since,
+                offers_otherwise_since,
                 agent_left_since,
                 agent_gone,
                 stood_down,

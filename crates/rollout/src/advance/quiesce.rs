@@ -13,7 +13,7 @@ use crate::rules::Admission;
 
 use super::{Flow, Run};
 
-fn refs<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Vec<PodRef> {
+pub(super) fn refs<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Vec<PodRef> {
     pods.into_iter().map(|pod| pod.pod.clone()).collect()
 }
 
@@ -23,6 +23,9 @@ impl Run<'_> {
         if let Some(change) = &target.sharing {
             return self.would_share(change);
         }
+        if let Some(change) = &target.slices {
+            return self.have_what_goes(change);
+        }
         let strategy = self.seen.operator.strategy;
         let loses = |pod: &&Pod| pod.may_lose(target.from.as_ref(), &target.layout, strategy);
         self.seen.pods.iter().filter(loses).cloned().collect()
@@ -31,7 +34,7 @@ impl Run<'_> {
     /// Those of them that nothing will remove.
     pub(super) fn not_evictable(&self, target: &Target) -> Vec<PodRef> {
         let evict = self.rules.drain == Drain::Evict;
-        let stays = |pod: &&Pod| !pod.terminating && (!evict || pod.daemon_set);
+        let stays = |pod: &&Pod| !pod.terminating && (!evict || pod.comes_back());
         refs(self.in_the_way(target).iter().filter(stays))
     }
 
@@ -138,7 +141,7 @@ impl Run<'_> {
         self.write_label(&target, &settings.write_limit)
     }
 
-    fn clear_the_way(&mut self, target: &Target, way: &[Pod], fresh: bool) -> Flow {
+    pub(super) fn clear_the_way(&mut self, target: &Target, way: &[Pod], fresh: bool) -> Flow {
         let settings = self.rules.settings;
         let evict = self.rules.drain == Drain::Evict;
         let limit = if evict { settings.drain_limit } else { settings.quiesce_limit };

@@ -90,6 +90,12 @@ impl fmt::Display for StartBlocker {
             Self::NotAsVerified { expected, found } => {
                 write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
             }
+            Self::NotAsReported { expected, found } => write!(
+                f,
+                "the node offers {}, and by its agent its GPUs have {}: somebody else has changed them, a device is unhealthy, or the device plugin is restarting",
+                vector(found),
+                vector(expected)
+            ),
             Self::AgentAway => f.write_str("the pod of the node's agent is not running or not ready"),
             Self::AgentCannot { gpu } => {
                 write!(

@@ -156,7 +156,7 @@ fn when_the_pods_were_asked_for_moves_with_a_clock_that_is_put_forward_and_is_ne
     let mut caller = on_its_way(Phase::Quiescing);
     let (now, target) = (caller.world.now, caller.progress.target.as_mut().unwrap());
     let listed = Some(ListAsked { report: 7, at: now - seconds(1), older: None });
-    target.slices = Some(SliceChange { id: "change-1".to_owned(), gpus: Vec::new(), listed });
+    target.slices = Some(SliceChange { id: "change-1".to_owned(), gpus: Vec::new(), listed, drained: false });
     let asked_at = |progress: &Progress| {
         progress.target.as_ref().unwrap().slices.as_ref().unwrap().listed.as_ref().unwrap().at
     };

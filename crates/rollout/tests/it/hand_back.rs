@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use slicewright_rollout::release::release;
-use slicewright_rollout::{Listing, Outlook, Progress, Report, StartBlocker, names};
+use slicewright_rollout::{Action, Listing, Outlook, Phase, Progress, Report, StartBlocker, names};
 
 use crate::fake::{Caller, Crash, World, layout, seconds, settled};
 
@@ -238,6 +238,31 @@ fn operands_that_are_still_paused_for_an_agent_that_changes_nothing_are_resumed(
     is_mig_managers(&mut caller);
     assert_eq!(caller.world.labels[plugin], "true");
     assert_eq!(caller.did("ResumeOperands"), 1);
+}
+
+/// The plugin would stay away for good. A node is opened after it may come back: pods that came before would be refused.
+#[test]
+fn a_release_amid_a_change_of_the_agent_lifts_the_pause_and_then_the_cordon() {
+    let mut caller = handed();
+    for label in names::PAUSED_BY_US {
+        caller.world.labels.insert(label.to_owned(), names::PAUSED_FOR_US.to_owned());
+    }
+    caller.world.unschedulable = true;
+    caller.world.labels.insert(names::CORDONED_BY.to_owned(), names::CORDONED_BY_US.to_owned());
+    let seen = caller.world.observe(Listing::Cached);
+    let released = release(&seen, &caller.progress);
+    let [Action::ResumeOperands { labels, .. }, Action::Uncordon { .. }] = &released.actions[..] else {
+        panic!("{:?}", released.actions);
+    };
+    assert_eq!(labels.iter().map(String::as_str).collect::<Vec<_>>(), names::PAUSED_BY_US);
+    assert_eq!(released.progress.phase, Phase::Released);
+    // Where nothing is paused there is nothing to resume.
+    for label in names::PAUSED_BY_US {
+        caller.world.labels.insert(label.to_owned(), "true".to_owned());
+    }
+    let seen = caller.world.observe(Listing::Cached);
+    let actions = release(&seen, &caller.progress).actions;
+    assert!(matches!(actions[..], [Action::Uncordon { .. }]), "{actions:?}");
 }
 
 /// The uninstall hook ends before the agent is gone for long enough.

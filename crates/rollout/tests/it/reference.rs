@@ -55,7 +55,7 @@ fn phase(phase: Phase) -> (&'static str, &'static str) {
 const AGENT: [(Phase, &str); 7] = [
     (
         Phase::Cordoning,
-        "In one write, the node is cordoned and the device plugin, DCGM and its exporter are paused.",
+        "In one write, the node is cordoned and the device plugin, DCGM and its exporter are paused. Where the policy allows evictions and a pod has a slice that goes, the node is cordoned first, and those pods are evicted; the operands are paused when they are gone.",
     ),
     (
         Phase::Quiescing,

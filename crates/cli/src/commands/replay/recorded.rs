@@ -100,7 +100,7 @@ impl Recordings {
             local: &BTreeMap::new(),
             map_changed: None,
             obstacles: &Obstacles::NONE,
-            settings: &Settings::default(),
+            settings: &Settings::of_a_reader(),
             now: snapshot.taken_at,
         });
         let nodes = view.inventory.nodes.iter().filter(|(_, node)| !node.gpus.is_empty());

@@ -1,10 +1,12 @@
 //! The second, shorter walk: single slices that the agent of the node changes beside running ones
 //! (`docs/adr/0013-node-agent.md`). The phases are those of the first walk: `Cordoning` is the hold,
-//! `Quiescing` the proof and the permit, `Changing` the agent's work, `Verifying` the opening of the gate.
+//! and before it the drain where the policy allows one, `Quiescing` the proof and the permit, `Changing` the agent's work,
+//! `Verifying` the opening of the gate.
 //!
 //! Up to the claim everything can be taken back. After it only the agent's outcome ends the change.
 
 mod change;
+mod drain;
 mod open;
 mod prove;
 mod reboot;

@@ -6,7 +6,7 @@ use mig::ProfileName;
 
 use crate::layout::NodeLayout;
 use crate::names;
-use crate::outlook::{FailureReason, Trouble, Unproven, WaitsFor};
+use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Verified};
 use crate::sharing::are_shares_of;
 
@@ -96,14 +96,38 @@ impl Run<'_> {
         if let Some(lost) = self.lost_by_reboot().filter(|_| !self.tried_in_this_boot()) {
             return self.bring_back(&lost);
         }
-        self.resume_or(|run| match run.not_open() {
-            Some(missing) if run.cordoned_by_us() && !run.late(limit) => {
-                run.wait(WaitsFor::Proof(missing), limit)
+        self.resume_or(|run| {
+            let Some(missing) = run.not_open().filter(|_| run.cordoned_by_us()) else {
+                return run.lift_cordon();
+            };
+            // An upgrade of the driver takes the plugin away, for longer than a plugin takes to start.
+            match run.seen.work_under_way() {
+                Some(who) => run.stands_still(who),
+                None if run.late(limit) => {
+                    run.fail(FailureReason::ChangeFailed(Trouble::NotOffered { missing }))
+                }
+                None => run.wait(WaitsFor::Proof(missing), limit),
             }
-            Some(missing) if run.cordoned_by_us() => {
-                run.fail(FailureReason::ChangeFailed(Trouble::NotOffered { missing }))
-            }
-            _ => run.lift_cordon(),
+        })
+    }
+
+    /// A node at rest that offers something else than its agent reports: somebody has cut its GPUs anew, or a device is
+    /// unhealthy. It is reported, and nothing is begun that would fight it. The plugin's restart and kubelet's status
+    /// are waited for first, if nothing is wanted.
+    pub(super) fn agent_offers_otherwise(&mut self) -> Option<Flow> {
+        let handed = self.seen.label() == Some(names::HANDED_TO_AGENT);
+        let alive = self.seen.agent.as_ref().is_some_and(|agent| agent.alive);
+        let found = self.not_open().filter(|_| handed && alive);
+        let Some(Unproven::Allocatable { expected, found }) = found else {
+            self.next.offers_otherwise_since = None;
+            return None;
+        };
+        let since = *self.next.offers_otherwise_since.get_or_insert(self.now);
+        let until = since + self.rules.settings.stable_for;
+        let is_at_rest = self.slice_changes().is_ok_and(|changes| changes.is_empty());
+        Some(match self.now < until && is_at_rest {
+            true => Flow::Rest(Outlook::Idle, Some(until)),
+            false => self.hold(StartBlocker::NotAsReported { expected, found }),
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The proof that no pod can lose a slice, the permit, and the agent's claim.
 
+use std::collections::BTreeMap;
+
 use agent::{Container, PodLife, PodList, PodUid, ReportNumber, Unproven, prove};
 use jiff::SignedDuration;
 
 use crate::agent_seen::ListAsked;
-use crate::observed::{Listing, PodPhase};
+use crate::observed::{Listing, Pod, PodPhase};
 use crate::operand::Operand;
 use crate::outlook::{Trouble, WaitsFor};
 use crate::progress::Phase;
@@ -107,28 +109,30 @@ impl Run<'_> {
 
     /// The pods as the proof takes them.
     fn pods_for_proof(&self) -> Vec<agent::Pod> {
-        let container = |(name, asks): &(String, std::collections::BTreeMap<String, u64>)| Container {
-            name: name.clone(),
-            asks: asks.clone(),
-        };
-        let unknown = |resource: &String, n| Container {
-            name: String::new(),
-            asks: std::collections::BTreeMap::from([(resource.clone(), n)]),
-        };
-        let pods = self.seen.pods.iter().map(|pod| agent::Pod {
-            uid: PodUid(pod.kubelet_uid.clone()),
-            name: pod.pod.to_string(),
-            life: match pod.phase {
-                PodPhase::Ended => PodLife::Ended,
-                PodPhase::Pending | PodPhase::Started => PodLife::Live,
-            },
-            is_plugin: pod.operand == Some(Operand::DevicePlugin),
-            containers: match pod.containers.is_empty() {
-                // It is not known which container asks, so that no book can account for it.
-                true => pod.resources().map(|name| unknown(name, pod.requests[name])).collect(),
-                false => pod.containers.iter().map(container).collect(),
-            },
-        });
-        pods.collect()
+        self.seen.pods.iter().map(for_proof).collect()
+    }
+}
+
+/// A pod as the proof takes it.
+pub(super) fn for_proof(pod: &Pod) -> agent::Pod {
+    let container =
+        |(name, asks): &(String, BTreeMap<String, u64>)| Container { name: name.clone(), asks: asks.clone() };
+    let unknown = |resource: &String, n| Container {
+        name: String::new(),
+        asks: BTreeMap::from([(resource.clone(), n)]),
+    };
+    agent::Pod {
+        uid: PodUid(pod.kubelet_uid.clone()),
+        name: pod.pod.to_string(),
+        life: match pod.phase {
+            PodPhase::Ended => PodLife::Ended,
+            PodPhase::Pending | PodPhase::Started => PodLife::Live,
+        },
+        is_plugin: pod.operand == Some(Operand::DevicePlugin),
+        containers: match pod.containers.is_empty() {
+            // It is not known which container asks, so that no book can account for it.
+            true => pod.resources().map(|name| unknown(name, pod.requests[name])).collect(),
+            false => pod.containers.iter().map(container).collect(),
+        },
     }
 }

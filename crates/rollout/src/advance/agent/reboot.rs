@@ -98,7 +98,7 @@ impl Run<'_> {
     /// Closes the node. What is to be made is known when the agent has reported.
     pub(super) fn bring_back(&mut self, lost: &Verified) -> Flow {
         let id = self.new_id("restore");
-        let change = SliceChange { id, gpus: Vec::new(), listed: None };
+        let change = SliceChange { id, gpus: Vec::new(), listed: None, drained: false };
         let Some(mut target) = super::target(self, change) else { return self.enter(Phase::Idle) };
         target.restore = true;
         target.layout = lost.layout.clone();

@@ -46,6 +46,9 @@ impl Run<'_> {
         if handed && !self.seen.agent.as_ref().is_some_and(|agent| agent.alive) {
             return self.hold(StartBlocker::AgentAway);
         }
+        if let Some(flow) = self.agent_offers_otherwise() {
+            return flow;
+        }
         let changes = match self.slice_changes() {
             Ok(changes) if changes.is_empty() => return Flow::Rest(Outlook::Idle, None),
             Ok(changes) => changes,
@@ -70,11 +73,16 @@ impl Run<'_> {
         if let Some(flow) = self.hand_over() {
             return flow;
         }
+        let id = self.new_id("change");
+        let target = super::target(self, SliceChange { id, gpus: changes, listed: None, drained: false });
+        if let Some(hold) = target.as_ref().and_then(|target| self.never_goes(target)) {
+            return self.hold(hold);
+        }
+        // Last: a node that asks for its turn is held back by nothing else.
         if let Admission::Held(hold) = self.rules.admission.clone() {
             return self.hold(hold);
         }
-        let id = self.new_id("change");
-        self.next.target = super::target(self, SliceChange { id, gpus: changes, listed: None });
+        self.next.target = target;
         self.enter(Phase::Cordoning)
     }
 
@@ -96,7 +104,8 @@ impl Run<'_> {
                 after: slices(&gpu.after),
             })
         });
-        let change = SliceChange { id: wish.id.0.clone(), gpus: gpus.collect(), listed: None };
+        let change =
+            SliceChange { id: wish.id.0.clone(), gpus: gpus.collect(), listed: None, drained: false };
         self.next.target = super::target(self, change);
         Some(self.enter(Phase::Changing))
     }
@@ -224,8 +233,12 @@ impl Run<'_> {
         if self.cordoned_by_others() {
             return self.enter(Phase::Retreating);
         }
+        if let Some(flow) = self.agent_draining(&target) {
+            return flow;
+        }
         if !self.cordoned_by_us() || !self.seen.operands.pausable.is_empty() {
-            if target.cordoned_at.is_some() {
+            let drained = target.slices.as_ref().is_some_and(|change| change.drained);
+            if target.cordoned_at.is_some() && !(drained && self.cordoned_by_us()) {
                 return self.retreat(Trouble::HoldLifted);
             }
             if self.late(self.rules.settings.write_limit) {

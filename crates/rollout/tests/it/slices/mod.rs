@@ -6,8 +6,10 @@
 #[allow(dead_code, unused_imports, reason = "the model also serves the tests of the agent")]
 mod model;
 
+mod evictions;
 mod evidence;
 mod killed;
+mod others;
 mod play;
 mod reboots;
 mod silent;

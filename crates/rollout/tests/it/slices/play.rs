@@ -1,6 +1,7 @@
 //! Random schedules: operator, agent and kubelet take their steps in any order, and die at any of them.
 
 use agent::{Act, GpuUuid, SliceName};
+use planner::policy::Drain;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 
@@ -46,7 +47,8 @@ fn happens(walk: &mut Walk, what: u8, how: u8) {
             walk.world.breaches.extend(breaches);
         }
         22..=24 => walk.world.plugin(),
-        25..=26 => {
+        25 => walk.they_go(),
+        26 => {
             let ask = [Ask::Plain, Ask::OnlyInit, Ask::Two][pick % 3];
             walk.world.kubelet.bind(ask, PROFILES[pick / 3 % 3].parse().unwrap());
         }
@@ -120,8 +122,10 @@ proptest! {
     #[test]
     fn no_slice_that_a_pod_was_given_is_destroyed_and_no_node_stays_held(
         schedule in proptest::collection::vec(any::<(u8, u8)>(), 0..400).prop_map(Schedule),
+        drain in prop_oneof![Just(Drain::Never), Just(Drain::Evict)],
     ) {
         let mut walk = Walk::new([LAYOUTS[0], LAYOUTS[1]]);
+        walk.drain = drain;
         walk.want(0, LAYOUTS[2]);
         let check = |walk: &Walk| -> Result<(), TestCaseError> {
             prop_assert!(walk.world.breaches.is_empty(), "{:?}: {:#?}", walk.world.breaches, walk.world.log);
@@ -133,6 +137,7 @@ proptest! {
         }
         settles(&mut walk);
         check(&walk)?;
+        prop_assert!(drain == Drain::Evict || walk.evicted.is_empty());
         for (index, places) in walk.wanted.clone() {
             prop_assert_eq!(walk.has(GPUS[usize::from(index.0)]), places);
         }

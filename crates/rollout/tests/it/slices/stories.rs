@@ -18,6 +18,9 @@ pub(super) fn round(walk: &mut Walk) {
     walk.world.plugin();
     let breaches = walk.world.kubelet.admit(&walk.world.gpus);
     walk.world.breaches.extend(breaches);
+    if !walk.lingers {
+        walk.they_go();
+    }
 }
 
 #[track_caller]

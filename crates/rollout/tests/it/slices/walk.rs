@@ -9,11 +9,11 @@ use planner::names::{GpuIndex, PodRef};
 use planner::policy::Drain;
 use slicewright_rollout::{
     Action, Admission, Advance, AgentSeen, CordonOwner, Listing, ManagerState, MapSeen, NodeRules, Observed,
-    Operand, OperandLabels, Operator, Outlook, Phase, Pod, PodPhase, Progress, Settings, WantedSlices,
-    advance_slices, names,
+    Operand, OperandLabels, Operator, OtherManager, OtherWork, Outlook, Phase, Pod, PodPhase, Progress,
+    Refusal, Settings, WantedSlices, advance_slices, names,
 };
 
-use super::model::{Kubelet, Plugin, World, places};
+use super::model::{Kubelet, Life, Plugin, World, places};
 use crate::fake::start;
 
 /// When the operator dies in one step.
@@ -75,6 +75,27 @@ pub(super) struct Walk {
     pub(super) shared_by_hand: Option<u64>,
     /// A GPU that is not in what the operator reads of the agent.
     pub(super) hidden: Option<&'static str>,
+    /// Whether the policy allows evictions.
+    pub(super) drain: Drain,
+    /// What the API server says to each eviction, where it refuses them.
+    pub(super) refuses: Option<&'static str>,
+    /// Whom it was asked to evict, by uid, and did.
+    pub(super) evicted: Vec<String>,
+    /// Who is being ended, by uid.
+    pub(super) going: BTreeSet<String>,
+    /// Who ends takes his time.
+    pub(super) lingers: bool,
+    /// Pods of DaemonSets, by uid.
+    pub(super) daemon_sets: BTreeSet<String>,
+    /// What others do on the node, and whose its devices are.
+    pub(super) work: Option<OtherWork>,
+    pub(super) hands_off: Option<OtherManager>,
+    /// Who else has cordoned it, by the API server's books.
+    pub(super) cordoned_by: Option<&'static str>,
+    pub(super) ready: bool,
+    /// Somebody else keeps the plugin away.
+    plugin_away: bool,
+    refusals: Vec<Refusal>,
     version: u64,
     listed: Option<(Timestamp, Vec<Pod>)>,
     read: Option<Read>,
@@ -111,6 +132,18 @@ impl Walk {
             late_status: None,
             shared_by_hand: None,
             hidden: None,
+            drain: Drain::Never,
+            refuses: None,
+            evicted: Vec::new(),
+            going: BTreeSet::new(),
+            lingers: false,
+            daemon_sets: BTreeSet::new(),
+            work: None,
+            hands_off: None,
+            cordoned_by: None,
+            ready: true,
+            plugin_away: false,
+            refusals: Vec::new(),
             version: 1,
             listed: None,
             read: None,
@@ -139,7 +172,10 @@ impl Walk {
                 PodLife::Live => PodPhase::Started,
                 PodLife::Ended => PodPhase::Ended,
             };
-            let seen = Pod { requests, containers, phase, ..operand(&pod.uid.0, None) };
+            let (terminating, daemon_set) =
+                (self.going.contains(&pod.uid.0), self.daemon_sets.contains(&pod.uid.0));
+            let seen =
+                Pod { requests, containers, phase, terminating, daemon_set, ..operand(&pod.uid.0, None) };
             let uid = if self.mirrored { format!("mirror-of-{}", seen.uid) } else { seen.uid };
             let containers = if self.containers_unknown { Vec::new() } else { seen.containers };
             Pod { uid, containers, ..seen }
@@ -191,16 +227,20 @@ impl Walk {
                 ..OperandLabels::default()
             },
             is_marked: read.cordoned,
-            work: None,
-            manager: None,
-            unschedulable: read.cordoned,
-            cordon_owner: if read.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
-            ready: true,
+            work: self.work.clone(),
+            manager: self.hands_off,
+            unschedulable: read.cordoned || self.cordoned_by.is_some(),
+            cordon_owner: match self.cordoned_by {
+                Some(manager) => CordonOwner::Other { manager: manager.to_owned() },
+                None if read.cordoned => CordonOwner::Us,
+                None => CordonOwner::Unknown,
+            },
+            ready: self.ready,
             boot_id: self.world.boot.0.clone(),
             allocatable: self.late_status.clone().unwrap_or_else(|| self.offers()),
             pods: read.pods.clone(),
             listing: read.listing,
-            refusals: Vec::new(),
+            refusals: self.refusals.clone(),
             map: MapSeen { entries: self.map.clone(), ..MapSeen::default() },
             label_layout: None,
             operator: Operator::default(),
@@ -230,6 +270,10 @@ impl Walk {
     pub(super) fn reads(&mut self) {
         let (version, wish, account) = self.world.node.now();
         let (pods, listing) = match &self.listed {
+            // A watch keeps up to date what a list brought. Within a proof it may be late; a drain takes an hour.
+            Some((at, _)) if self.progress.phase == Phase::Cordoning => {
+                (self.pods(), Listing::Consistent { at: *at })
+            }
             Some((at, pods)) => (pods.clone(), Listing::Consistent { at: *at }),
             None => (self.pods(), Listing::Cached),
         };
@@ -246,7 +290,7 @@ impl Walk {
         }
         let rules = NodeRules {
             admission: self.admission.clone(),
-            drain: Drain::Never,
+            drain: self.drain,
             cooldown: SignedDuration::ZERO,
             cooldown_of_sharing: SignedDuration::ZERO,
             settings: Settings::default(),
@@ -282,7 +326,7 @@ impl Walk {
         }
         for action in &answer.actions {
             let done = self.act(action);
-            self.world.controller.released = !self.held;
+            self.world.controller.released = !self.held && !self.plugin_away;
             if dies == Dies::AfterAction {
                 return self.dies();
             }
@@ -329,6 +373,7 @@ impl Walk {
                 }
                 walk.cordoned = false;
             }),
+            Action::RemoveCordonedBy { if_version } => write(if_version, &mut |walk| walk.cordoned = false),
             Action::Cordon { if_version } => write(if_version, &mut |walk| walk.cordoned = true),
             Action::StandDownManager { if_version } => write(if_version, &mut |walk| walk.manager = false),
             Action::SetConfigLabel { value, if_version, .. } => {
@@ -342,6 +387,18 @@ impl Walk {
                 walk.config = Some(value.clone());
                 walk.manager = *with_manager;
             }),
+            Action::Evict { pod, if_uid } => {
+                match self.refuses {
+                    Some(message) => {
+                        self.refusals = vec![Refusal { pod: pod.clone(), message: message.to_owned() }];
+                    }
+                    None => {
+                        self.evicted.push(if_uid.clone());
+                        self.going.insert(if_uid.clone());
+                    }
+                }
+                true
+            }
             Action::ListPods if self.lists_fail => false,
             Action::ListPods => {
                 self.listed = Some((self.now, self.pods()));
@@ -351,6 +408,13 @@ impl Walk {
         };
         self.actions.extend(done.then_some(action.name()));
         done
+    }
+
+    /// Who is being ended is gone.
+    pub(super) fn they_go(&mut self) {
+        for pod in self.world.kubelet.pods.iter_mut().filter(|pod| self.going.contains(&pod.uid.0)) {
+            pod.life = Life::Deleted;
+        }
     }
 
     /// The node reboots: no slice is left, nobody has one, and the agent's process
@@ -399,6 +463,18 @@ impl Walk {
         self.held = false;
         self.version += 1;
         self.world.controller.released = true;
+    }
+
+    /// Somebody else keeps the plugin away, or lets it come back.
+    pub(super) fn keeps_plugin_away(&mut self, away: bool) {
+        self.plugin_away = away;
+        self.world.controller.released = !self.held && !away;
+    }
+
+    /// Somebody lifts the cordon by hand.
+    pub(super) fn uncordon(&mut self) {
+        self.cordoned = false;
+        self.version += 1;
     }
 
     /// Whether nothing is left of a change.

@@ -1,0 +1,62 @@
+//! Which reports of an agent are acted upon.
+
+use observe::Actuator;
+use planner::inventory::{ChangeScope, Hold};
+use serde_json::{Value, json};
+
+use crate::agents::{actuator, agent_pod, facts, owner, report, slice};
+use crate::words::*;
+
+/// Where the admission policy is missing, whoever may write the status can name a pod of his own, which is there and ready.
+#[test]
+fn a_report_that_names_a_pod_that_is_no_agent_is_not_acted_upon() {
+    let slices = json!([slice("3g.40gb", 4, &[]), slice("1g.10gb", 0, &[])]);
+    let impostor = |change: &dyn Fn(&mut Value)| {
+        let mut pod = agent_pod();
+        change(&mut pod["metadata"]);
+        see(&[node("n1"), node("n2"), report(&slices), pod])
+    };
+    assert_eq!(actuator(&impostor(&|_| {})), Actuator::Agent, "the agent itself");
+    for (what, change) in [
+        (
+            "in another namespace",
+            &(|meta: &mut Value| meta["namespace"] = "a-team".into()) as &dyn Fn(&mut Value),
+        ),
+        ("without its labels", &|meta| meta["labels"] = json!({})),
+        ("of another part", &|meta| meta["labels"]["app.kubernetes.io/component"] = "operator".into()),
+        ("of nobody", &|meta| meta["ownerReferences"] = json!([])),
+        ("of a ReplicaSet", &|meta| {
+            meta["ownerReferences"] = json!([owner("apps/v1", "ReplicaSet", "slicewright-agent")]);
+        }),
+    ] {
+        let seen = impostor(change);
+        assert_eq!(actuator(&seen), Actuator::Operands, "{what}");
+        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
+        assert!(facts(&seen).agent.is_none(), "{what}");
+    }
+}
+
+/// By the progress that the rollout stores: for as long as a plugin takes to start, the report is believed.
+#[test]
+fn on_a_node_that_offers_otherwise_than_its_agent_reports_nobody_is_told_that_a_slice_is_free() {
+    let slices = json!([slice("3g.40gb", 4, &[]), slice("1g.10gb", 0, &[])]);
+    let held = |since: Value, agent: Value| {
+        let mut said = report(&slices);
+        said["status"]["rollout"] =
+            json!({"phase": "Idle", "progress": {"phase": "Idle", "offersOtherwiseSince": since}});
+        let mut handed = node("n1");
+        handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+        let seen = see(&[handed, said, agent]);
+        let n1 = node_of(&seen, "n1");
+        (n1.hold.clone(), n1.schedulable)
+    };
+    let now = now();
+    let seconds = |n: i64| json!((now - jiff::SignedDuration::from_secs(n)).to_string());
+    assert_eq!(held(Value::Null, agent_pod()), (None, true));
+    assert_eq!(held(seconds(19), agent_pod()), (None, true));
+    let why = "it offers other slices than its agent reports, so that nobody can say which a pod may get";
+    assert_eq!(held(seconds(20), agent_pod()), (Some(Hold::NotEstablished { why: why.to_owned() }), false));
+    // Of an agent that is away something else is said.
+    let away = held(seconds(20), pod("a", "p", &[], Some("n1"))).0;
+    assert!(away != Some(Hold::NotEstablished { why: why.to_owned() }), "{away:?}");
+}
