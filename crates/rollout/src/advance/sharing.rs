@@ -78,11 +78,15 @@ impl Run<'_> {
         layout: Option<crate::NodeLayout>,
     ) -> Target {
         let before = self.seen.shared_as();
+        // A map that somebody cleared has no text under the key that the label names.
+        let is_key = |known: &&PluginConfig| self.seen.sharing.key.as_ref() == Some(&known.key());
+        let told = self.seen.sharing.config.as_ref().or(self.next.shared_as.as_ref().filter(is_key));
+        let told_before = told.filter(|_| before.is_none()).cloned();
         let key = config.key();
         Target {
             label_before: self.seen.sharing.key.clone(),
             from: layout.clone(),
-            sharing: Some(SharingChange { config, before, devices, goes_back: false }),
+            sharing: Some(SharingChange { config, before, told_before, devices, goes_back: false }),
             ..Target::new(layout.unwrap_or_default(), key, &self.seen.boot_id)
         }
     }
@@ -349,8 +353,8 @@ impl Run<'_> {
 
     /// A device plugin ends on a key that is not there: one that somebody removed is written again.
     fn keep_key(&mut self, target: &Target, change: &SharingChange) {
-        let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
-        if let (Some(key), Some(config)) = (Self::key_to_be(target, change), config)
+        let config = if change.goes_back { change.text_before() } else { Some(&change.config) };
+        if let (Some(key), Some(config)) = (Self::key_to_be(target, change), config.cloned())
             && self.seen.sharing.uses_our_map
             && !self.seen.sharing.keys.contains(&key)
         {
@@ -395,7 +399,7 @@ impl Run<'_> {
             return self.wait_until(WaitsFor::SharingProof(Unproven::Stability), stable);
         }
         if change.goes_back {
-            self.next.shared_as = config.filter(|_| target.label_before.is_some());
+            self.next.shared_as = change.text_before().filter(|_| target.label_before.is_some()).cloned();
         } else {
             self.next.shared_as = Some(change.config);
             self.next.sharing_set_back = None;
@@ -474,7 +478,8 @@ impl Run<'_> {
         let newcomers = self.newcomers(target);
         let back = target.sharing.as_ref().and_then(|change| {
             let devices = change.devices.clone();
-            Some(SharingChange { config: change.before.clone()?, before: None, devices, goes_back: true })
+            let (config, before) = (change.before.clone()?, None);
+            Some(SharingChange { config, before, told_before: None, devices, goes_back: true })
         });
         // Of what it was, nothing is known: whoever came is in the way.
         let Some(back) = back else { return newcomers };

@@ -8,6 +8,7 @@ mod restarts;
 mod scene;
 mod slices;
 mod strategy;
+mod walk;
 use jiff::SignedDuration;
 use planner::policy::Drain;
 use rollout::observed::{Observed, Pod, PodPhase};

@@ -183,4 +183,13 @@ fn a_key_of_before_that_somebody_took_out_of_the_map_is_there_again_before_the_l
     scene.settle();
     is_back(&scene);
     assert!(scene.map.contains_key(&shared_by(4).key()));
+
+    // Also where the plugin did something else than its key said.
+    let mut scene = in_vain();
+    scene.active = shared_by(3);
+    until(&mut scene, Phase::Relabelling);
+    scene.map.clear();
+    scene.settle();
+    is_back(&scene);
+    assert!(scene.map.contains_key(&shared_by(4).key()));
 }
