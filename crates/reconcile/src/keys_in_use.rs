@@ -15,8 +15,26 @@ type Data = BTreeMap<String, String>;
 /// How many keys people are told of that are gone.
 const MOST_TOLD: usize = 5;
 
-/// The keys that the labels of nodes with GPUs name, and those nodes.
-pub(crate) struct KeysInUse<'a>(BTreeMap<&'a str, Vec<(&'a str, &'a Node)>>);
+/// The keys that somebody names.
+pub(crate) struct KeysInUse<'a> {
+    /// By the labels of nodes with GPUs, and those nodes.
+    by_nodes: BTreeMap<&'a str, Vec<(&'a str, &'a Node)>>,
+    /// By a `ClusterPolicy`, for every node without that label.
+    by_default: Option<Default<'a>>,
+}
+
+/// The key that counts for nodes whose label names none.
+struct Default<'a> {
+    key: &'a str,
+    cluster_policy: &'a str,
+}
+
+/// What `ClusterPolicy` names for nodes without a label.
+fn default<'a>(input: &Input<'a>) -> Option<Default<'a>> {
+    let (name, policy) = input.objects.cluster_policies.iter().next()?;
+    let key = policy.spec.device_plugin.config.as_ref()?.default.as_str();
+    (!key.is_empty()).then_some(Default { key, cluster_policy: name })
+}
 
 impl<'a> KeysInUse<'a> {
     pub(crate) fn read(input: &Input<'a>) -> Self {
@@ -26,17 +44,22 @@ impl<'a> KeysInUse<'a> {
                 keys.entry(key).or_default().push((name.as_str(), node.as_ref()));
             }
         }
-        Self(keys)
+        Self { by_nodes: keys, by_default: default(input) }
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.by_nodes.contains_key(key) || self.is_default(key)
+    }
+
+    /// Whether nodes without a label get this key.
+    pub(crate) fn is_default(&self, key: &str) -> bool {
+        self.by_default.as_ref().is_some_and(|default| default.key == key)
     }
 
     /// What keys of ours said that are in none of these and that nobody remembers, as far as the labels of their nodes
     /// lead to it.
     pub(crate) fn found_by_labels(&self, map: &Data, remembered: &Data) -> Data {
-        let unknown = self.0.iter().filter(|(key, _)| {
+        let unknown = self.by_nodes.iter().filter(|(key, _)| {
             key.starts_with(ENTRY_PREFIX) && !map.contains_key(**key) && !remembered.contains_key(**key)
         });
         let found = unknown.filter_map(|(key, nodes)| {
@@ -47,22 +70,22 @@ impl<'a> KeysInUse<'a> {
     }
 
     /// What is lost, in words: keys in use that the map, as it is to be, does not have.
-    pub(crate) fn lost(&self, input: &Input<'_>, ours: &MapRef, data: &Data) -> Option<String> {
-        let policy = input.objects.cluster_policies.iter().next();
-        let default = policy.and_then(|(name, policy)| {
-            let config = policy.spec.device_plugin.config.as_ref()?;
-            let key = Some(&config.default).filter(|key| !key.is_empty() && !data.contains_key(*key))?;
-            Some(format!("`{key}` (the default of ClusterPolicy {name})"))
-        });
-        let of_nodes = self.0.iter().filter(|(key, _)| !data.contains_key(**key)).map(|(key, nodes)| {
-            let more = nodes.len() - 1;
-            let first = nodes.first().map_or("", |(name, _)| name);
-            match more {
-                0 => format!("`{key}` (node {first})"),
-                _ => format!("`{key}` (node {first} and {})", plural(more, "other")),
-            }
-        });
-        let mut keys: Vec<String> = default.into_iter().chain(of_nodes).collect();
+    pub(crate) fn lost(&self, ours: &MapRef, data: &Data) -> Option<String> {
+        let default = self.by_default.iter().filter(|default| !data.contains_key(default.key)).map(
+            |Default { key, cluster_policy }| {
+                format!("`{key}` (the default of ClusterPolicy {cluster_policy})")
+            },
+        );
+        let of_nodes =
+            self.by_nodes.iter().filter(|(key, _)| !data.contains_key(**key)).map(|(key, nodes)| {
+                let more = nodes.len() - 1;
+                let first = nodes.first().map_or("", |(name, _)| name);
+                match more {
+                    0 => format!("`{key}` (node {first})"),
+                    _ => format!("`{key}` (node {first} and {})", plural(more, "other")),
+                }
+            });
+        let mut keys: Vec<String> = default.chain(of_nodes).collect();
         if keys.is_empty() {
             return None;
         }

@@ -86,15 +86,16 @@ pub(crate) fn plugin_map(
     let lacks = there.is_none() && is_used
         || needed.iter().any(|(key, text)| old.get(key) != Some(text))
         || theirs.iter().any(|(key, text)| old.get(key) != Some(text));
-    let lost = |data: &Data| in_use.lost(input, &ours, data).filter(|_| is_used);
+    let lost = |data: &Data| in_use.lost(&ours, data).filter(|_| is_used);
     if !lacks {
         return PluginMapRound { lost: lost(&old), ..PluginMapRound::default() };
     }
-    let named = observe::shared::named_keys(objects);
+    let labels = observe::shared::named_keys(objects);
+    let is_named = |key: &str| labels.contains(key) || in_use.is_default(key);
     let is_reserved = |key: &str| key.starts_with(ENTRY_PREFIX);
     let mut data: Data = old
         .iter()
-        .filter(|(key, _)| is_reserved(key) && named.contains(key.as_str()))
+        .filter(|(key, _)| is_reserved(key) && is_named(key))
         .map(|(key, text)| (key.clone(), text.clone()))
         .collect();
     data.extend(theirs);
@@ -131,7 +132,7 @@ fn needed(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> BTr
         all.extend(target.as_ref().and_then(|target| target.followed_by.clone()));
         // What was there without a label has no key.
         let had_key = target.as_ref().is_some_and(|target| target.label_before.is_some());
-        all.extend(change.and_then(|change| change.before.clone()).filter(|_| had_key));
+        all.extend(change.and_then(|change| change.text_before().cloned()).filter(|_| had_key));
     }
     all
 }

@@ -411,6 +411,9 @@ pub struct SharingChange {
     /// What it was, where that was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<PluginConfig>,
+    /// What the device plugin was told by the key of before, where it is known that far only: it offered something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_before: Option<PluginConfig>,
     /// The devices of the node, by resource, as they are without sharing.
     #[serde(default)]
     pub devices: Resources,
@@ -532,5 +535,13 @@ mod tests {
         let replicas = BTreeMap::from([("nvidia.com/gpu".to_owned(), 4)]);
         let default_shares = SharingSeen { key: None, config: None, replicas, ..seen };
         assert_eq!(in_effect(&default_shares, &offers("nvidia.com/gpu", 4)), None);
+    }
+}
+
+impl SharingChange {
+    /// The text of the key of before, which has to be in our map as long as the way back may lead to it.
+    #[must_use]
+    pub fn text_before(&self) -> Option<&PluginConfig> {
+        self.before.as_ref().or(self.told_before.as_ref())
     }
 }

@@ -217,6 +217,35 @@ fn a_key_that_a_node_names_stays_whoever_wrote_it_and_one_that_nobody_needs_goes
     assert!(!data.contains_key("slicewright-1111111111"));
 }
 
+fn has_default(cluster: &mut Cluster, key: &str) {
+    let policy = cluster.objects.cluster_policies.get_mut("gpu-cluster-policy").unwrap();
+    policy.spec.device_plugin.config.as_mut().unwrap().default = key.to_owned();
+}
+
+/// Somebody copied a key of ours there, so that nodes that come later are shared at once. No label names it.
+#[test]
+fn a_key_that_cluster_policy_has_as_its_default_stays_for_every_node_without_a_label() {
+    let (by_six, map) = (PluginConfig::of_gpus(6, true, true), "slicewright-plugin-config");
+    let mut cluster = pool();
+    names(&mut cluster, map);
+    has_default(&mut cluster, &by_six.key());
+    put(&mut cluster, map, json!({by_six.key(): by_six.render(), "slicewright-1111111111": "b"}));
+    let next = round(&cluster);
+    let expect = json!({by_six.key(): by_six.render(), ours().key(): ours().render()});
+    assert_eq!((json!(written(&next).data), next.plugin_map.lost), (expect, None));
+
+    // No policy shares any more, and no label names the key: memory still has its text when somebody takes it out.
+    let mut cluster = shared_pool_whose_map_is_deleted();
+    has_default(&mut cluster, &ours().key());
+    cluster.objects.policies.clear();
+    for name in ["t1", "t2", "t3"] {
+        cluster.label(name, "nvidia.com/device-plugin.config", None);
+    }
+    let next = round(&cluster);
+    assert_eq!(json!(written(&next).data), json!({ours().key(): ours().render()}));
+    assert_eq!(next.plugin_map.lost, None);
+}
+
 #[test]
 fn until_cluster_policy_names_our_map_the_condition_has_the_command() {
     let mut cluster = pool();

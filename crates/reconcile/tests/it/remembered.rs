@@ -97,12 +97,9 @@ fn target() -> impl Strategy<Value = Target> {
     let state = (rung, any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>(), vec(text(), 0..3));
     let times = (of(at()), of(at()), of(at()), of(at()));
     let devices = prop::collection::btree_map(text(), any::<u64>(), 0..3);
-    let sharing = (config(), of(config()), devices, any::<bool>());
-    let sharing = sharing.prop_map(|(config, before, devices, goes_back)| rollout::SharingChange {
-        config,
-        before,
-        devices,
-        goes_back,
+    let sharing = (config(), of(config()), of(config()), devices, any::<bool>());
+    let sharing = sharing.prop_map(|(config, before, told_before, devices, goes_back)| {
+        rollout::SharingChange { config, before, told_before, devices, goes_back }
     });
     let after = (of(slices()), of(sharing), of(config()));
     (names, state, times, after).prop_map(|(names, state, times, (slices, sharing, followed_by))| {

@@ -164,6 +164,9 @@ impl Run<'_> {
     /// being closed: their cordon lies on ours and cannot be told from it, so
     /// ours stays until they are done.
     pub(super) fn lift_cordon(&mut self) -> Flow {
+        // Somebody opened the node, or removed our mark, just before the step before this one ended: a cordon that it asked
+        // for would be of no step any more.
+        self.actions.retain(|action| !matches!(action, Action::Cordon { .. }));
         let ours = self.cordoned_by_us();
         if !ours && !self.seen.marked() {
             return self.enter(Phase::Idle);

@@ -49,6 +49,7 @@ impl Run<'_> {
         refused
             || !self.is_wanted(target)
             || label != target.label_before.as_deref()
+            || !self.has_key(target)
             || !self.seen.ready
             || self.seen.work_under_way().is_some()
             || self.seen.manager.is_some()

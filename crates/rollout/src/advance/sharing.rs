@@ -1,28 +1,24 @@
 //! The third walk: how the GPUs of a node are shared (`docs/adr/0020-sharing.md`). The steps up to the label, and what
 //! protects running pods on the way, are those of the first walk; what is here is what differs: when it starts, who
-//! is in the way, the label, and the proof. Where layout and sharing change both, the layout comes first, and the
-//! sharing follows under the same cordon.
+//! is in the way, and the label. Where layout and sharing change both, the layout comes first, and the sharing follows
+//! under the same cordon.
 //!
 //! To kubelet a shared device has other ids than the same device for one pod. So a pod that holds a GPU for itself
 //! gets neighbours when sharing goes on, and who gets a GPU "for itself" when it goes off has those who share it.
 //! Neither happens to a pod: both wait until no pod of the node holds that resource. Whatever changes about MPS starts
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
+use jiff::Timestamp;
 use planner::names::PodRef;
 
 use crate::action::Action;
-use crate::names;
-use crate::observed::{Pod, PodPhase};
-use crate::operand::Operand;
+use crate::observed::Pod;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, SharingSetBack, Target};
 use crate::rules::Admission;
 use crate::sharing::{PluginConfig, Resources, SharingChange, SharingWanted, unrenamed};
 
 use super::{Flow, Run};
-
-/// What GPU feature discovery says of a resource that is not shared.
-const NOT_SHARED: &str = "none";
 
 impl Run<'_> {
     pub(super) fn sharing(&self) -> Option<&SharingChange> {
@@ -82,11 +78,15 @@ impl Run<'_> {
         layout: Option<crate::NodeLayout>,
     ) -> Target {
         let before = self.seen.shared_as();
+        // A map that somebody cleared has no text under the key that the label names.
+        let is_key = |known: &&PluginConfig| self.seen.sharing.key.as_ref() == Some(&known.key());
+        let told = self.seen.sharing.config.as_ref().or(self.next.shared_as.as_ref().filter(is_key));
+        let told_before = told.filter(|_| before.is_none()).cloned();
         let key = config.key();
         Target {
             label_before: self.seen.sharing.key.clone(),
             from: layout.clone(),
-            sharing: Some(SharingChange { config, before, devices, goes_back: false }),
+            sharing: Some(SharingChange { config, before, told_before, devices, goes_back: false }),
             ..Target::new(layout.unwrap_or_default(), key, &self.seen.boot_id)
         }
     }
@@ -156,6 +156,7 @@ impl Run<'_> {
         }
         // Somebody has to point ClusterPolicy to the map, and may take his time.
         if !self.seen.sharing.uses_our_map {
+            self.mounts_count_anew(|target| &mut target.key_mapped_at);
             return None;
         }
         let now = self.now;
@@ -265,6 +266,7 @@ impl Run<'_> {
             return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
         }
         if !self.seen.sharing.uses_our_map {
+            self.mounts_count_anew(|target| &mut target.mapped_at);
             return Some(self.hold(StartBlocker::PluginMapNotOurs));
         }
         let now = self.now;
@@ -274,6 +276,20 @@ impl Run<'_> {
             Outlook::Working { waits_for: WaitsFor::PluginMapMount, until: settled },
             Some(settled),
         ))
+    }
+
+    /// `ClusterPolicy` names another map, and whenever it names ours (again), pods of the device plugin are made anew that
+    /// mount it.
+    fn mounts_count_anew(&mut self, mapped_at: impl FnOnce(&mut Target) -> &mut Option<Timestamp>) {
+        if let Some(target) = self.target() {
+            *mapped_at(target) = None;
+        }
+    }
+
+    /// The device plugin has the key that it is to be told, as far as the map and `ClusterPolicy` show it.
+    pub(super) fn has_key(&self, target: &Target) -> bool {
+        let seen = &self.seen.sharing;
+        target.sharing.is_none() || seen.uses_our_map && seen.keys.contains(&target.label)
     }
 
     /// The pods that would get neighbours, or be neighbours of a pod that
@@ -331,84 +347,19 @@ impl Run<'_> {
             self.cordon();
         }
         self.keep_mark();
-        // A device plugin that starts anew ends on a key that is not there.
-        let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
-        if let (Some(key), Some(config)) = (ours, config)
+        self.keep_key(target, change);
+        None
+    }
+
+    /// A device plugin ends on a key that is not there: one that somebody removed is written again.
+    fn keep_key(&mut self, target: &Target, change: &SharingChange) {
+        let config = if change.goes_back { change.text_before() } else { Some(&change.config) };
+        if let (Some(key), Some(config)) = (Self::key_to_be(target, change), config.cloned())
             && self.seen.sharing.uses_our_map
             && !self.seen.sharing.keys.contains(&key)
         {
             self.actions.push(Action::EnsurePluginConfig { key, config });
         }
-        None
-    }
-
-    /// What is missing before pods can use the devices as they are to be shared.
-    fn not_shared(&self, config: &PluginConfig, devices: &Resources) -> Option<Unproven> {
-        if !self.seen.ready {
-            return Some(Unproven::NotReady);
-        }
-        if let Some(missing) = self.not_told() {
-            return Some(missing);
-        }
-        let daemon = self.seen.operand(Operand::MpsControlDaemon);
-        if config.is_by_mps() && !daemon.is_some_and(|pod| pod.ready) {
-            return Some(Unproven::MpsDaemon);
-        }
-        // The plugin offers GPUs at once, and the daemon, which has claimed them, goes seconds later.
-        let is_daemon = |pod: &Pod| pod.operand == Some(Operand::MpsControlDaemon);
-        let is_there = |pod: &Pod| is_daemon(pod) && pod.phase != PodPhase::Ended;
-        if !config.is_by_mps() && self.seen.pods.iter().any(is_there) {
-            return Some(Unproven::MpsDaemonLeft);
-        }
-        if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
-            return Some(Unproven::PluginPod);
-        }
-        // Labels of one that ends, again and again, are those of before.
-        if self.seen.operand(Operand::FeatureDiscovery).is_some_and(|pod| !pod.ready) {
-            return Some(Unproven::DiscoveryPod);
-        }
-        let (expected, found) = (config.offers(devices), self.seen.offers());
-        if expected != found {
-            return Some(Unproven::Allocatable { expected, found });
-        }
-        if config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy) {
-            return Some(Unproven::CountLabels);
-        }
-        devices.iter().filter(|(_, n)| **n > 0).find_map(|(resource, _)| self.not_labelled(config, resource))
-    }
-
-    /// Why the device plugin cannot know the key that the node's label names.
-    fn not_told(&self) -> Option<Unproven> {
-        let seen = &self.seen.sharing;
-        let key = seen.key.as_ref()?;
-        if !seen.uses_our_map {
-            return Some(Unproven::PluginMapElsewhere);
-        }
-        (!seen.keys.contains(key)).then(|| Unproven::PluginKeyGone { key: key.clone() })
-    }
-
-    /// The label of a resource that does not say yet how it is shared. One that
-    /// is not shared has one replica, or no such label: of what is not shared
-    /// the operator keeps none.
-    fn not_labelled(&self, config: &PluginConfig, resource: &str) -> Option<Unproven> {
-        let seen = &self.seen.sharing;
-        let seats = config.seats_of(resource);
-        let by = config.sharing.as_ref().filter(|_| seats.is_shared()).map(|sharing| sharing.by.label());
-        let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
-        let said = seen.by.get(resource).map(String::as_str).filter(|said| *said != NOT_SHARED);
-        // The resource is named in the labels as if it were not renamed.
-        let keeps_name = seats.is_shared() && seats.resource == resource;
-        let (end, expected) = if counted != u64::from(seats.replicas) {
-            (names::REPLICAS, seats.replicas.to_string())
-        } else if said != by {
-            (names::SHARED_BY, by.unwrap_or(NOT_SHARED).to_owned())
-        } else if seen.shared_products.contains(resource) != keeps_name {
-            let with = if keeps_name { "with" } else { "without" };
-            (names::PRODUCTS, format!("a product {with} {} at its end", names::SHARED_PRODUCT))
-        } else {
-            return None;
-        };
-        Some(Unproven::SharingLabel { label: format!("{resource}{end}"), expected })
     }
 
     /// The key is there: whether the device plugin does what it says.
@@ -448,7 +399,7 @@ impl Run<'_> {
             return self.wait_until(WaitsFor::SharingProof(Unproven::Stability), stable);
         }
         if change.goes_back {
-            self.next.shared_as = config.filter(|_| target.label_before.is_some());
+            self.next.shared_as = change.text_before().filter(|_| target.label_before.is_some()).cloned();
         } else {
             self.next.shared_as = Some(change.config);
             self.next.sharing_set_back = None;
@@ -513,6 +464,9 @@ impl Run<'_> {
         if now >= written_at + settings.write_limit {
             return self.fail(FailureReason::SharingFailed(Trouble::WriteNotSeen));
         }
+        if let Some(change) = &target.sharing {
+            self.keep_key(&target, change);
+        }
         let if_version = self.version();
         self.actions.push(Action::SetPluginConfigLabel { value: target.label_before, if_version });
         self.wait_until(WaitsFor::Label, written_at + settings.write_limit)
@@ -524,7 +478,8 @@ impl Run<'_> {
         let newcomers = self.newcomers(target);
         let back = target.sharing.as_ref().and_then(|change| {
             let devices = change.devices.clone();
-            Some(SharingChange { config: change.before.clone()?, before: None, devices, goes_back: true })
+            let (config, before) = (change.before.clone()?, None);
+            Some(SharingChange { config, before, told_before: None, devices, goes_back: true })
         });
         // Of what it was, nothing is known: whoever came is in the way.
         let Some(back) = back else { return newcomers };

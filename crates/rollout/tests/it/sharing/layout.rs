@@ -304,3 +304,49 @@ fn a_node_rests_after_its_layout_as_long_as_without_sharing_and_after_its_sharin
     scene.settle();
     assert_eq!(rests_until(&scene), changed_at + long);
 }
+
+#[test]
+fn a_key_that_somebody_else_wrote_stays_while_the_layout_of_its_node_changes() {
+    let mut scene = Scene::with_slices(&[]);
+    scene.key = Some("tesla-t4".to_owned());
+    scene.wants(small_by(2));
+    scene.wanted_layout = Some(large());
+    scene.settle();
+    let theirs = StartBlocker::ForeignSharing { found: Some("tesla-t4".to_owned()), ours: None };
+    assert_eq!((scene.outlook.clone(), scene.layout.clone()), (Outlook::Holding(theirs), Some(large())));
+    assert_eq!((scene.key.as_deref(), count(&scene, "SetPluginConfigLabel")), (Some("tesla-t4"), 0));
+    assert!(!scene.cordoned);
+}
+
+/// Our map has the key that somebody gave the node, so that it is known how its slices are shared.
+#[test]
+fn a_key_that_somebody_else_wrote_stays_while_a_layout_cannot_begin() {
+    let mut scene = Scene::with_slices(&[]);
+    scene.wants(small_by(2));
+    scene.settle();
+    (scene.key, scene.active) = (Some(small_by(3).key()), small_by(3));
+    scene.map.insert(small_by(3).key(), small_by(3));
+    scene.did.clear();
+    let until_then = scene.now + SignedDuration::from_hours(1);
+    scene.progress.set_back = Some(rollout::progress::SetBack {
+        layout: large(),
+        why: rollout::outlook::Trouble::ManagerFailed,
+        times: 1,
+        until: until_then,
+        rolled_back: true,
+    });
+    scene.wanted_layout = Some(large());
+    scene.wants(small_by(4));
+    scene.settle();
+    let Outlook::Holding(StartBlocker::BackedOff { until, .. }) = scene.outlook else {
+        panic!("{:?}", scene.outlook)
+    };
+    assert_eq!((until, scene.did.len()), (until_then, 0), "{:?}", scene.did);
+    assert_eq!(scene.key, Some(small_by(3).key()));
+    // In time the layout is made, and the key is still theirs.
+    scene.now = until_then;
+    scene.settle();
+    assert_eq!((scene.layout.clone(), scene.key.clone()), (Some(large()), Some(small_by(3).key())));
+    let is_theirs = matches!(scene.outlook, Outlook::Holding(StartBlocker::ForeignSharing { .. }));
+    assert!(is_theirs, "{:?}", scene.outlook);
+}

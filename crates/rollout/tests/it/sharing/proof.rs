@@ -6,11 +6,11 @@ use rollout::OtherWork;
 use super::slices::until;
 use super::*;
 
-const GPU: &str = "nvidia.com/gpu";
+pub(super) const GPU: &str = "nvidia.com/gpu";
 
 /// Minutes pass on a node whose label is written. It stays closed, and says why in these words.
 #[track_caller]
-fn stays_closed(scene: &mut Scene, minutes: u32, expect: &str) {
+pub(super) fn stays_closed(scene: &mut Scene, minutes: u32, expect: &str) {
     for _ in 0..minutes {
         scene.now += SignedDuration::from_mins(1);
         scene.round();
@@ -22,7 +22,7 @@ fn stays_closed(scene: &mut Scene, minutes: u32, expect: &str) {
 
 /// A change back was made, and the change is tried again later, for this reason.
 #[track_caller]
-fn backed_off(scene: &Scene, expect: &str) {
+pub(super) fn backed_off(scene: &Scene, expect: &str) {
     let Outlook::Holding(StartBlocker::BackedOff { why, .. }) = &scene.outlook else {
         panic!("{:?}", scene.outlook)
     };
@@ -148,6 +148,61 @@ fn labels_that_look_right_are_not_believed_while_discovery_ends_again_and_again(
     scene.no_discovery = false;
     scene.settle();
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, several));
+}
+
+#[test]
+fn what_a_node_offers_is_not_believed_while_its_plugin_is_not_ready() {
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    scene.alters = |seen| {
+        let plugins = seen.pods.iter_mut().filter(|pod| pod.operand == Some(Operand::DevicePlugin));
+        plugins.for_each(|plugin| plugin.ready = false);
+    };
+    until(&mut scene, Phase::Verifying);
+    stays_closed(&mut scene, 5, "the device plugin's new pod is not ready");
+    scene.alters = |seen| seen.pods.retain(|pod| pod.operand != Some(Operand::DevicePlugin));
+    stays_closed(&mut scene, 3, "the device plugin's new pod is not ready");
+    scene.alters = |_| ();
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+    assert!(!scene.cordoned);
+}
+
+/// Each of these keeps a change from beginning, whatever else is right.
+#[test]
+fn nothing_begins_on_a_node_that_somebody_else_has_in_hand_or_that_is_not_ready() {
+    type Case = (fn(&mut Observed), StartBlocker);
+    let upgrade = OtherWork::DriverUpgradeAnnounced;
+    let cases: [Case; 5] = [
+        (
+            |seen| seen.work = Some(OtherWork::DriverUpgradeAnnounced),
+            StartBlocker::ForeignWork { who: upgrade.to_string() },
+        ),
+        (|seen| seen.ready = false, StartBlocker::NotReady),
+        (
+            |seen| {
+                seen.unschedulable = true;
+                seen.cordon_owner = CordonOwner::Other { manager: "kubectl-cordon".to_owned() };
+            },
+            StartBlocker::CordonedByOthers,
+        ),
+        (
+            |seen| seen.manager = Some(rollout::OtherManager::Dra),
+            StartBlocker::HandsOff { who: rollout::OtherManager::Dra.to_string() },
+        ),
+        (|seen| seen.operator.cluster_policy = false, StartBlocker::NoClusterPolicy),
+    ];
+    for (alters, holds) in cases {
+        let mut scene = Scene::new();
+        scene.alters = alters;
+        scene.wants(shared_by(4));
+        scene.settle();
+        assert_eq!(scene.outlook, Outlook::Holding(holds.clone()));
+        assert_eq!((scene.did.len(), scene.key.clone()), (0, None), "{holds:?}: {:?}", scene.did);
+        scene.alters = |_| ();
+        scene.settle();
+        assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)), "{holds:?}");
+    }
 }
 
 #[test]

@@ -43,3 +43,28 @@ fn a_key_that_somebody_deletes_while_the_node_waits_for_a_pod_is_written_again()
     scene.cleared();
     assert_eq!(scene.active, shared_by(4));
 }
+
+/// Until the label is written all can be taken back, and a label never names a key that the plugin cannot find.
+#[test]
+fn a_change_whose_key_or_map_is_taken_away_before_the_label_goes_back_and_begins_again_when_it_is_there() {
+    let taken: [fn(&mut Scene); 2] = [|scene| scene.map.clear(), |scene| scene.points_to_ours = false];
+    for take in taken {
+        for phase in [Phase::Cordoning, Phase::Quiescing] {
+            let mut scene = Scene::new();
+            scene.wants(shared_by(4));
+            // It is cordoned and nobody has listed its pods yet.
+            scene.lost = "ListPods";
+            super::slices::until(&mut scene, phase);
+            scene.lost = "";
+            take(&mut scene);
+            scene.round();
+            scene.round();
+            assert_eq!((scene.key.clone(), scene.cordoned), (None, false), "{phase:?}");
+            let there_again = scene.now;
+            scene.points_to_ours = true;
+            scene.settle();
+            assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+            assert!(scene.labelled_at.unwrap() >= there_again + SignedDuration::from_secs(120), "{phase:?}");
+        }
+    }
+}
