@@ -107,6 +107,6 @@ pub struct SharingRule {
     /// How many pods share each GPU or slice. 2 to 48: one would be no sharing,
     /// and the device plugin does not start with it. For MPS, at most 16 on
     /// cards before compute capability 7.5 (P4, P40, P100, V100).
-    #[schemars(range(min = 1, max = 48))]
+    #[schemars(range(min = 2, max = 48))]
     pub replicas: i32,
 }

@@ -189,10 +189,10 @@ impl Objects {
                     self.policies.insert(name, policy);
                     return;
                 }
-                Err(strict::Refused { findings, read }) => {
+                Err(strict::Refused { mut findings, read }) => {
                     // One who mends the first mistakes should not find others afterwards.
                     let source = Source { file: file.to_owned(), document };
-                    let others = read.map(|read| policy_rules::beside(&read, &name, &findings, &source));
+                    let others = read.map(|read| policy_rules::beside(&read, &name, &mut findings, &source));
                     problems.extend(others.into_iter().flatten());
                     findings
                 }

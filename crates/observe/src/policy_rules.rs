@@ -45,20 +45,23 @@ pub(crate) fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Pr
     check.problems
 }
 
-/// What else is wrong with a policy that its schema refuses, at other fields than these.
+/// What else is wrong with a policy that its schema refuses, at other fields than these. Of one field, a rule speaks
+/// instead of the schema, of which only the bounds are known: it says why, too.
 pub(crate) fn beside(
     policy: &GpuPartitionPolicy,
     name: &str,
-    findings: &[Finding],
+    findings: &mut Vec<Finding>,
     source: &Source,
 ) -> Vec<Problem> {
+    let mut found = validate(policy, Catalog::builtin());
+    found.retain(|problem| problem.severity == Severity::Error);
+    findings.retain(|finding| found.iter().all(|problem| problem.field != finding.path));
     let is_other = |problem: &Problem| {
         let mut fields = findings.iter().map(|finding| &finding.path);
         fields.all(|field| !field.starts_with(&problem.field) && !problem.field.starts_with(field))
     };
-    let found = validate(policy, Catalog::builtin()).into_iter();
-    let others = found.filter(|problem| problem.severity == Severity::Error && is_other(problem));
-    others.map(|problem| problem.of_policy(name, Some(source))).collect()
+    found.retain(is_other);
+    found.into_iter().map(|problem| problem.of_policy(name, Some(source))).collect()
 }
 
 struct Check<'a> {

@@ -196,7 +196,7 @@ fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
     for sharing in ["TimeSlicing", "MPS"] {
         let sharing =
             format!("{{type: {sharing}, rules: [{{model: T4, resource: nvidia.com/gpu, replicas: 49}}]}}");
-        refused(&sharing, "None", "rules[0].replicas: is 49; 1 to 48 are allowed");
+        refused(&sharing, "None", "rules[0].replicas: is 49; 2 to 48 are allowed: no GPU serves more");
     }
     // The device plugin ignores both: all GPUs of a node are shared, under one name, or none.
     for field in ["devices: [0]", "rename: nvidia.com/tiny", "indices: [0]"] {
