@@ -172,7 +172,7 @@ fn whole_gpus_beside_slices_are_a_profile_of_every_series() {
             r#"slicewright_queue_quota_drift{queue="team",flavor="a100",profile="gpu",kind="more_than_any_layout"} 4"#,
             r#"slicewright_slices{node="a1",profile="gpu",state="in_use"} 2"#,
             r#"slicewright_slices{node="a2",profile="gpu",state="free"} 2"#,
-            r#"slicewright_unserved_requests{policy="research",profile="gpu",reason="?"} 1"#,
+            r#"slicewright_unserved_requests{policy="research",profile="gpu",reason="TooLarge"} 1"#,
         ]
     );
 }
