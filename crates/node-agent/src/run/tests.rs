@@ -141,6 +141,54 @@ async fn a_claim_keeps_what_was_told_of_a_gpu_that_is_there_no_more() {
     assert_eq!(agent.write(account, Writes::Claim, &version, None, true).await, Until::Now);
 }
 
+/// Kubelet replaces its checkpoint amid an allocation, when `List` can make it give one device twice. The time is that of
+/// the runtime, which goes on to the next moment that somebody waits for.
+#[tokio::test(start_paused = true)]
+async fn kubelet_is_left_alone_until_its_checkpoint_has_rested_and_not_for_ever() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut agent = agent(contested(0), folder.path());
+    agent.objects = futures::stream::pending().boxed();
+    agent.changes.ensure().expect("the folder is there");
+    let (settle, checkpoint) = (agent.settings.settle, agent.settings.eyes.checkpoint.clone());
+    assert_eq!(settle, Duration::from_secs(5));
+    let writes = async |at: &[u64]| {
+        let begun = Instant::now();
+        for second in at {
+            tokio::time::sleep_until(begun + Duration::from_secs(*second)).await;
+            let new = checkpoint.with_extension("new");
+            std::fs::write(&new, "x").expect("there is room");
+            std::fs::rename(&new, &checkpoint).expect("there is room");
+            // The kernel's news is read before the time goes on.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let burst: Vec<u64> = (0..40).step_by(2).collect();
+    for (at, longest, looks_at) in [
+        // Nobody writes it: a minute.
+        (&[][..], 60, 60),
+        // Once: settle after that; not at once, and not in a minute.
+        (&[7][..], 60, 12),
+        // Again before it has rested: from then on anew.
+        (&[7, 10, 14][..], 60, 19),
+        // A burst: five times settle after its beginning.
+        (&burst[..], 60, 25),
+        // What was to be looked at earlier is.
+        (&[1, 2][..], 4, 4),
+    ] {
+        let begun = Instant::now();
+        let looks = async {
+            agent.wait(Until::Something(Duration::from_secs(longest))).await;
+            (begun.elapsed() + Duration::from_millis(500)).as_secs()
+        };
+        let (looked_at, ()) = tokio::join!(looks, writes(at));
+        assert_eq!(looked_at, looks_at, "written at {at:?}");
+        // What came after that look is for the next one.
+        while tokio::time::timeout(Duration::ZERO, agent.changes.next()).await.is_ok() {}
+    }
+}
+
 #[tokio::test]
 async fn what_a_change_waits_for_is_looked_for_less_often_with_time() {
     let folder = tempfile::tempdir().expect("there is room");

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use api::GpuNode;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{RawQuery, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ const OBJECTS: &str = "/apis/slicewright.io/v1alpha1/gpunodes";
 struct Store {
     node: Value,
     version: u64,
+    /// How often anything was asked for, the watch and its list included.
+    requests: usize,
     /// How often the status was written.
     writes: usize,
     /// The next write is answered with an error, whether done or not.
@@ -86,7 +89,7 @@ impl ApiServer {
             "metadata": {"name": node, "uid": "object-1", "resourceVersion": "1"},
             "spec": {"policy": "research"},
         });
-        let store = Store { node: object, version: 1, writes: 0, fail: None, strike: None };
+        let store = Store { node: object, version: 1, requests: 0, writes: 0, fail: None, strike: None };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (changed, struck) = (watch::channel(1).0, Arc::default());
@@ -95,6 +98,7 @@ impl ApiServer {
             .route(OBJECTS, get(objects))
             .route(&format!("{OBJECTS}/{{name}}"), get(object_alone))
             .route(&format!("{OBJECTS}/{{name}}/status"), axum::routing::patch(apply))
+            .layer(axum::middleware::from_fn_with_state(server.clone(), counted))
             .with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         server
@@ -106,6 +110,10 @@ impl ApiServer {
 
     pub(crate) fn node(&self) -> GpuNode {
         serde_json::from_value(self.store().node.clone()).unwrap()
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.store().requests
     }
 
     pub(crate) fn writes(&self) -> usize {
@@ -170,6 +178,11 @@ fn failure(code: u16, reason: &str, message: &str) -> Response {
         "code": code, "reason": reason, "message": message,
     });
     (StatusCode::from_u16(code).unwrap(), body.to_string()).into_response()
+}
+
+async fn counted(State(server): State<ApiServer>, request: Request, next: Next) -> Response {
+    server.store().requests += 1;
+    next.run(request).await
 }
 
 async fn object_alone(State(server): State<ApiServer>) -> Response {

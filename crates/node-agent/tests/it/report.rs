@@ -60,6 +60,29 @@ async fn who_comes_and_goes_is_told_and_what_is_nothing_new_is_not_written() {
     assert_eq!(scene.api.writes(), 4);
 }
 
+/// A thousand agents that looked at their objects each minute would be heard by the API server.
+#[tokio::test]
+async fn at_rest_nothing_is_asked_of_the_api_server_but_the_watch_that_is_open() {
+    let mut scene = Scene::new().await;
+    scene.gives("research", "lab", "2:7g.80gb@0");
+    scene.agent();
+    scene.until_told(&[IDLE[0], IDLE[1], "2: 7g.80gb@0 InUse lab/main uid-of-lab/main", IDLE[3]]).await;
+    // Another second look: what the first one had to ask or write is done.
+    for _ in 0..2 {
+        let asked = scene.kubelet.calls().list;
+        scene.plugin();
+        scene.until_listed(asked + 1).await;
+    }
+    let requests = scene.api.requests();
+    assert!(requests > 0, "the list, the watch and a write");
+    for _ in 0..5 {
+        let asked = scene.kubelet.calls().list;
+        scene.plugin();
+        scene.until_listed(asked + 1).await;
+    }
+    assert_eq!(scene.api.requests(), requests, "it looked five times, and asked nothing");
+}
+
 /// `List` leaves them out although they have their devices until the pod ends.
 #[tokio::test]
 async fn an_init_container_holds_its_slice_by_the_checkpoint_alone() {
