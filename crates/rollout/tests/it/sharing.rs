@@ -14,8 +14,8 @@ use planner::policy::Drain;
 use rollout::observed::{Observed, Pod, PodPhase};
 use rollout::progress::{Phase, Progress};
 use rollout::{
-    Action, Admission, CordonOwner, GpuLayout, Method, NodeLayout, Operand, Outlook, PluginConfig,
-    SharingSeen, SharingWanted, StartBlocker, Strategy,
+    Action, Admission, CordonOwner, Method, NodeLayout, Operand, Outlook, PluginConfig, SharingSeen,
+    SharingWanted, StartBlocker, Strategy,
 };
 use slicewright_rollout as rollout;
 
