@@ -100,7 +100,9 @@ pub async fn release(
     };
     let mut outcomes = Vec::new();
     for name in wanted {
-        outcomes.push((name.clone(), one(calls, request, name, &seen, now).await?));
+        // All that is remembered of a node is held across its writes.
+        let outcome = Box::pin(one(calls, request, name, &seen, now)).await?;
+        outcomes.push((name.clone(), outcome));
     }
     Ok(outcomes)
 }

@@ -12,6 +12,7 @@
 //!
 //! [`record`] writes what [`read`] reads; [`redact`] removes the names before.
 
+mod found_names;
 mod placed;
 mod pseudonyms;
 pub mod record;

@@ -422,6 +422,14 @@ pub struct SharingChange {
     pub goes_back: bool,
 }
 
+impl SharingChange {
+    /// The text of the key of before, which has to be in our map as long as the way back may lead to it.
+    #[must_use]
+    pub fn text_before(&self) -> Option<&PluginConfig> {
+        self.before.as_ref().or(self.told_before.as_ref())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -535,13 +543,5 @@ mod tests {
         let replicas = BTreeMap::from([("nvidia.com/gpu".to_owned(), 4)]);
         let default_shares = SharingSeen { key: None, config: None, replicas, ..seen };
         assert_eq!(in_effect(&default_shares, &offers("nvidia.com/gpu", 4)), None);
-    }
-}
-
-impl SharingChange {
-    /// The text of the key of before, which has to be in our map as long as the way back may lead to it.
-    #[must_use]
-    pub fn text_before(&self) -> Option<&PluginConfig> {
-        self.before.as_ref().or(self.told_before.as_ref())
     }
 }

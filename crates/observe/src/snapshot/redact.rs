@@ -13,21 +13,20 @@ use api::foreign::{
     AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor, Shared,
     Workload, hardware_profile,
 };
-use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
+use api::gpu_node::GpuNodeStatus;
 use k8s_openapi::api::core::v1::{Affinity, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::found_names::{NAMING, is_platform, pseudonyms};
 use super::placed::waited_for;
-use super::pseudonyms::{Pseudonyms, numbered};
-use super::selected::{named_by_policies, selected_by};
+use super::pseudonyms::Pseudonyms;
+use super::selected::selected_by;
 use super::stripped;
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
 use crate::apart;
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects};
-use crate::owners;
-use crate::requests::POD_GROUP;
 use crate::surge;
 use crate::volumes::{self, Volumes};
 
@@ -55,28 +54,11 @@ const NODE_LABELS: [&str; 7] = [
     "kubernetes.io/",
 ];
 
-/// Labels of pods whose value is the name of something.
-const NAMING: [&str; 6] = [
-    "notebook-name",
-    "statefulset",
-    "serving.kserve.io/inferenceservice",
-    "app.kubernetes.io/name",
-    surge::LABELS[0],
-    POD_GROUP,
-];
 /// Labels of pods whose value is a number, or a digest.
 const NUMBERING: [&str; 3] =
     ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index", surge::LABELS[1]];
 /// What stands for a text that was not kept.
 const REDACTED: &str = "redacted";
-
-/// Namespaces of the platform, which tell nothing about anybody.
-fn is_platform(namespace: &str) -> bool {
-    ["kube-", "openshift-", "nvidia-", "redhat-ods-", "slicewright-"]
-        .iter()
-        .any(|prefix| namespace.starts_with(prefix))
-        || ["gpu-operator", "opendatahub"].contains(&namespace)
-}
 
 /// Replaces the names, and says which stands for which.
 #[must_use]
@@ -219,107 +201,6 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
 
 fn key(meta: &ObjectMeta) -> Key {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
-}
-
-fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
-    let mut namespaces: BTreeSet<String> = objects.namespaces.keys().cloned().collect();
-    let mut things = BTreeSet::new();
-    let mut learn = |namespace: &str, name: &str| {
-        if !namespace.is_empty() {
-            namespaces.insert(namespace.to_owned());
-            if !is_platform(namespace) && !name.is_empty() {
-                things.insert(name.to_owned());
-            }
-        }
-    };
-    for ((namespace, name), pod) in &objects.pods {
-        learn(namespace, stem(pod, name));
-        for label in NAMING {
-            let named = pod.metadata.labels.as_ref().and_then(|labels| labels.get(label));
-            learn(namespace, named.map_or("", String::as_str));
-        }
-        for owner in pod.metadata.owner_references.iter().flatten() {
-            learn(namespace, &owner.name);
-        }
-    }
-    for ((namespace, name), workload) in &objects.workloads {
-        learn(namespace, name);
-        learn(namespace, &workload.spec.queue_name);
-        for owner in &workload.metadata.owner_references {
-            // A pod's own name may end with its number.
-            if !objects.pods.contains_key(&(namespace.clone(), owner.name.clone())) {
-                learn(namespace, &owner.name);
-            }
-        }
-    }
-    for ((_, (namespace, name)), owner) in &objects.owners {
-        // A pod's own name may end with its number, and is known already.
-        if !objects.pods.contains_key(&(namespace.clone(), name.clone())) {
-            learn(namespace, name);
-        }
-        learn(namespace, &owner.name);
-    }
-    for ((namespace, name), lab) in &objects.notebooks {
-        learn(namespace, name);
-        learn(namespace, lab.queue().unwrap_or_default());
-    }
-    let servers = objects.model_servers.values().filter_map(|server| server.hardware_profile());
-    for (namespace, name) in
-        objects.notebooks.values().filter_map(|lab| lab.hardware_profile()).chain(servers)
-    {
-        learn(&namespace, &name);
-    }
-    let servers = objects.model_servers.keys().map(|(_, server)| server);
-    let named = objects.hardware_profiles.keys().chain(objects.local_queues.keys()).chain(servers);
-    named.chain(volumes.claims.keys()).for_each(|(namespace, name)| learn(namespace, name));
-    for held in objects.gpu_nodes.values().flat_map(|node| holders(node)) {
-        // A pod that is gone: nobody knows whether a number at its end is one.
-        if !objects.pods.contains_key(&(held.namespace.clone(), held.name.clone())) {
-            learn(&held.namespace, &held.name);
-        }
-    }
-    for to in objects.gpu_nodes.values().flat_map(|node| promised(node)) {
-        // A bare pod is known already, with its number.
-        if !objects.pods.contains_key(&(to.namespace.clone(), to.name.clone())) {
-            learn(&to.namespace, &to.name);
-        }
-    }
-    // Queues and cohorts of the whole cluster are called after teams.
-    things.extend(objects.cluster_queues.values().filter_map(|queue| queue.spec.cohort_name.clone()));
-    things.extend(objects.cluster_queues.keys().cloned());
-    things.extend(volumes.places.keys().cloned());
-    things.extend(objects.local_queues.values().map(|queue| queue.spec.cluster_queue.clone()));
-    things.extend(
-        objects
-            .workloads
-            .values()
-            .filter_map(|workload| Some(workload.status.admission.as_ref()?.cluster_queue.clone())),
-    );
-    things.remove("");
-    let platform: BTreeSet<String> = namespaces.iter().filter(|name| is_platform(name)).cloned().collect();
-    let mut kept: BTreeSet<String> = platform.union(&keep.namespaces).cloned().collect();
-    kept.extend(named_by_policies(objects));
-    Pseudonyms::new(&namespaces, &kept, platform, &things)
-}
-
-/// The part of a pod's name that is a name: a set's pods have a number behind it.
-fn stem<'a>(pod: &Pod, name: &'a str) -> &'a str {
-    let of_set = owners::ordinal(pod).is_some();
-    numbered(name).filter(|_| of_set).map_or(name, |(stem, _)| stem)
-}
-
-/// The pods that a node's GPUs were seen with.
-fn holders(node: &GpuNode) -> impl Iterator<Item = &PodName> {
-    let observed = node.status.iter().filter_map(|status| status.observed.as_ref());
-    observed
-        .flat_map(|observed| &observed.gpus)
-        .flat_map(|gpu| gpu.held_by.iter().chain(gpu.slices.iter().flat_map(|slice| &slice.by)))
-}
-
-/// Whom slices of a node were promised to.
-fn promised(node: &GpuNode) -> impl Iterator<Item = &PromisedTo> {
-    let rollout = node.status.iter().filter_map(|status| status.rollout.as_ref());
-    rollout.flat_map(|rollout| &rollout.promised)
 }
 
 fn retain(

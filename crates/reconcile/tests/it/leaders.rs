@@ -1,6 +1,5 @@
 //! Workloads in a queue whose sets of pods ask for the same slices: a leader and its workers. Which sets are kept to a
 //! node, so that none of them waits for good where another one of its own has filled the node.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use reconcile::{CheckAnswer, CheckState};
 use serde_json::{Value, json};
