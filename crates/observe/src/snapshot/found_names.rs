@@ -8,7 +8,6 @@ use api::gpu_node::{PodName, PromisedTo};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::pseudonyms::{Pseudonyms, numbered};
-use super::redact::Keep;
 use super::selected::named_by_policies;
 use crate::objects::Objects;
 use crate::owners;
@@ -34,8 +33,8 @@ pub(super) fn is_platform(namespace: &str) -> bool {
         || ["gpu-operator", "opendatahub"].contains(&namespace)
 }
 
-/// Looks for all names.
-pub(super) fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
+/// Looks for all names. Beside those of the platform and of policies, these namespaces keep theirs.
+pub(super) fn pseudonyms(objects: &Objects, volumes: &Volumes, kept: &BTreeSet<String>) -> Pseudonyms {
     let mut namespaces: BTreeSet<String> = objects.namespaces.keys().cloned().collect();
     let mut things = BTreeSet::new();
     let mut learn = |namespace: &str, name: &str| {
@@ -111,9 +110,9 @@ pub(super) fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> P
     );
     things.remove("");
     let platform: BTreeSet<String> = namespaces.iter().filter(|name| is_platform(name)).cloned().collect();
-    let mut kept: BTreeSet<String> = platform.union(&keep.namespaces).cloned().collect();
-    kept.extend(named_by_policies(objects));
-    Pseudonyms::new(&namespaces, &kept, platform, &things)
+    let mut stay: BTreeSet<String> = platform.union(kept).cloned().collect();
+    stay.extend(named_by_policies(objects));
+    Pseudonyms::new(&namespaces, &stay, platform, &things)
 }
 
 /// The part of a pod's name that is a name: a set's pods have a number behind it.

@@ -65,7 +65,7 @@ const REDACTED: &str = "redacted";
 pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
     // Those that nobody waits for are in no recording.
     let volumes = waited_for(objects);
-    let names = pseudonyms(objects, &volumes, keep);
+    let names = pseudonyms(objects, &volumes, &keep.namespaces);
     let labels = keep.labels.iter().cloned().chain(selected_by(objects)).collect();
     let by = Redactor { names: &names, labels, volumes: &volumes, rules: apart::numbered(objects) };
     let of = |key: &Key| (names.namespace(&key.0), names.thing(&key.0, &key.1));
