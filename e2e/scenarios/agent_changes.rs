@@ -17,7 +17,6 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use serde_json::json;
 
 /// One node with eight GPUs, each cut into two halves.
 pub(crate) fn halves(name: &str) -> NodeSpec {
@@ -95,37 +94,6 @@ fn the_rest_of_a_gpu_is_recut_for_another_while_a_pod_computes_on_it() {
         let whole = cut.iter().filter(|slices| **slices == ["3g.40gb", "3g.40gb"]).count();
         assert_eq!(whole, 7, "one GPU was recut: {cut:?}");
         scene.converged("research").await?;
-        drop(agent);
-        Ok(())
-    });
-}
-
-/// MIG manager would need the whole node idle; an agent needs two pods of fifteen to go. Nothing but their eviction frees
-/// their slices, so it has to come before the node's devices are closed.
-#[test]
-fn a_static_layout_that_may_evict_takes_the_pods_of_one_gpu_and_no_other_from_an_agents_node() {
-    scenario(async |scene| {
-        let mut stay = one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        let truth = scene.simulator().truth("n1")?;
-        let is_full = |gpu: &&operands::GpuTruth| gpu.slices.iter().all(|slice| slice.holder.is_some());
-        let gpu = truth.iter().find(is_full).context("of eight GPUs one has a free half")?;
-        let go: Vec<String> = gpu.slices.iter().filter_map(|slice| slice.holder.clone()).collect();
-        stay.retain(|pod, _| !go.contains(pod));
-        assert_eq!((go.len(), stay.len()), (2, 13));
-        let rules = json!([
-            {"indices": [gpu.index], "slices": [{"profile": "1g.10gb", "count": 7}]},
-            {"slices": [{"profile": "3g.40gb", "count": 2}]},
-        ]);
-        let layout = json!({"type": "Static", "static": {"gpus": rules}});
-        scene.apply(policy("research", "research").spec("/layout", layout).evicts()).await?;
-        for pod in &go {
-            let name = pod.rsplit('/').next().unwrap_or(pod);
-            scene.is_gone(name).await.with_context(|| agent.log())?;
-        }
-        scene.offers("n1", &[("1g.10gb", 7), ("3g.40gb", 14)]).await.with_context(|| agent.log())?;
-        scene.converged("research").await?;
-        they_have_what_they_had(scene, &stay)?;
         drop(agent);
         Ok(())
     });
