@@ -20,20 +20,20 @@ pub(crate) struct KeysInUse<'a> {
     /// By the labels of nodes with GPUs, and those nodes.
     by_nodes: BTreeMap<&'a str, Vec<(&'a str, &'a Node)>>,
     /// By a `ClusterPolicy`, for every node without that label.
-    by_default: Option<Default<'a>>,
+    by_default: Option<DefaultKey<'a>>,
 }
 
 /// The key that counts for nodes whose label names none.
-struct Default<'a> {
+struct DefaultKey<'a> {
     key: &'a str,
     cluster_policy: &'a str,
 }
 
 /// What `ClusterPolicy` names for nodes without a label.
-fn default<'a>(input: &Input<'a>) -> Option<Default<'a>> {
+fn default<'a>(input: &Input<'a>) -> Option<DefaultKey<'a>> {
     let (name, policy) = input.objects.cluster_policies.iter().next()?;
     let key = policy.spec.device_plugin.config.as_ref()?.default.as_str();
-    (!key.is_empty()).then_some(Default { key, cluster_policy: name })
+    (!key.is_empty()).then_some(DefaultKey { key, cluster_policy: name })
 }
 
 impl<'a> KeysInUse<'a> {
@@ -72,7 +72,7 @@ impl<'a> KeysInUse<'a> {
     /// What is lost, in words: keys in use that the map, as it is to be, does not have.
     pub(crate) fn lost(&self, ours: &MapRef, data: &Data) -> Option<String> {
         let default = self.by_default.iter().filter(|default| !data.contains_key(default.key)).map(
-            |Default { key, cluster_policy }| {
+            |DefaultKey { key, cluster_policy }| {
                 format!("`{key}` (the default of ClusterPolicy {cluster_policy})")
             },
         );
