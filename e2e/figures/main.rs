@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use cluster::{Fleet, NodeSpec};
 use controller::settings::Kueue;
+use e2e::audit::{Object, Request};
 use e2e::{POOL, Scene, mig, pod, policy, scenario, wait};
 use futures::StreamExt;
 use jiff::SignedDuration;
@@ -57,6 +58,10 @@ struct Args {
 const HALF: &str = "figures/half";
 /// Nodes are listed and watched for longer than scenarios are.
 const PATIENCE: Duration = Duration::from_secs(900);
+/// For how many seconds in a row it does nothing before it counts as at rest.
+const IDLE_FOR: u32 = 6;
+/// How many seconds of processor time within one second are nothing.
+const IDLE: f64 = 0.05;
 /// A minute of the map's mount is nothing here, and what is measured is ours.
 const SETTLE: SignedDuration = SignedDuration::from_millis(200);
 
@@ -141,8 +146,24 @@ async fn measure(scene: &mut Scene, args: &Args) -> anyhow::Result<String> {
     Ok(format!("{HEAD}\n{line}\n\n{}\n{queued}\n\n{rest}", queued::HEAD))
 }
 
+/// Waits until the operator has hardly worked for as long as a round of a thousand nodes takes: it writes
+/// nothing long before it has looked at the last change. Says how long that took.
+async fn idle(operator: &Measured) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    let mut still = 0;
+    while still < IDLE_FOR {
+        ensure!(begun.elapsed() < PATIENCE, "the operator never comes to rest");
+        let before = operator.processor()?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        still = if operator.processor()? - before < IDLE { still + 1 } else { 0 };
+    }
+    Ok(begun.elapsed())
+}
+
 /// Watches the operator for so many seconds without changes: how much it asks, writes and works. Cells of a table.
 async fn at_rest(scene: &Scene, operator: &mut Measured, seconds: u64) -> anyhow::Result<String> {
+    let waited = idle(operator).await?;
+    say(&format!("at rest {:.0} s after the last write", waited.as_secs_f64()));
     let before = operator.processor()?;
     let audit = scene.audit_from_now()?;
     tokio::select! {
@@ -153,8 +174,26 @@ async fn at_rest(scene: &Scene, operator: &mut Measured, seconds: u64) -> anyhow
     let busy = (operator.processor()? - before) * 100.0 / f64::from(u32::try_from(seconds)?);
     let minutes = f64::from(u32::try_from(seconds)?) / 60.0;
     let leases = requests.iter().filter(|request| request.is_about_a_lease()).count();
+    say_what(&requests);
     let a_minute = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX)) / minutes;
     Ok(format!("{:.0} (leases {:.0}) | {writes} | {busy:.1} %", a_minute(requests.len()), a_minute(leases)))
+}
+
+/// What was asked for beside leases, for whoever wonders about the count.
+fn say_what(requests: &[Request]) {
+    let mut many = std::collections::BTreeMap::<String, usize>::new();
+    for request in requests.iter().filter(|request| !request.is_about_a_lease()) {
+        let Object { resource, subresource, .. } = &request.object_ref;
+        *many.entry(format!("{} {resource}/{subresource}", request.verb)).or_default() += 1;
+    }
+    for (what, many) in many {
+        say(&format!("at rest: {many} x {}", what.trim_end_matches('/')));
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "it explains a figure, and is no row of the table")]
+fn say(what: &str) {
+    eprintln!("{what}");
 }
 
 fn percentiles(all: &mut [Duration]) -> String {
