@@ -17,7 +17,7 @@ use crate::SETTLE;
 const TICKS: f64 = 100.0;
 
 /// The operator of a scenario, with the defaults of the product for what is
-/// measured here: how long changes are gathered, and the lease.
+/// measured here: how long changes are gathered, the lease, and when it looks again at whoever waits.
 pub(crate) fn be_the_operator(kubeconfig: &Path, queues: bool) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be started");
     let ended = runtime.block_on(async {
@@ -25,6 +25,9 @@ pub(crate) fn be_the_operator(kubeconfig: &Path, queues: bool) -> ExitCode {
         let defaults = Settings::new("figures", settings.lease.namespace.clone());
         settings.batch_delay = defaults.batch_delay;
         settings.lease = defaults.lease;
+        // What a round is run for although nothing changes: as often as in the product.
+        settings.observe.blocked_after = defaults.observe.blocked_after;
+        settings.quota_hold = defaults.quota_hold;
         settings.kueue = if queues { Kueue::AdmissionCheck } else { Kueue::Off };
         settings.rollout.map_settle = SETTLE;
         settings.rollout.cordon_settle = SETTLE;
