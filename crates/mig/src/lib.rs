@@ -32,7 +32,9 @@ pub use index::{PlacementIndex, ProfileIndex};
 pub use instance_id::{Labelling, instance_id, instance_span};
 pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
-pub use model::{Architecture, Engines, Field, Model, Profile, Provenance, UnknownProfile, Variant};
+pub use model::{
+    Architecture, Engines, Field, Model, Multiprocessors, Profile, Provenance, UnknownProfile, Variant,
+};
 pub use name::{Attribute, NameError, ProfileName};
 pub use resource::GpuResource;
 pub use simulatable::NotSimulatable;

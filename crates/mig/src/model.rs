@@ -173,19 +173,26 @@ impl Profile {
     }
 }
 
-/// A product of a model that has other counts of multiprocessors.
+/// A product of a model that has a PCI device id of its own, and perhaps other counts of multiprocessors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// The name that NVML reports for it.
     pub name: String,
     /// Its PCI device id.
     pub pci_device_id: u16,
-    /// Streaming multiprocessors of the whole GPU with MIG off.
-    pub sm_count: u16,
-    /// Those of one instance of each profile, in the order of the model's.
-    pub sm: Vec<u16>,
+    /// Other counts of streaming multiprocessors than the model's, if it has such.
+    pub multiprocessors: Option<Multiprocessors>,
     /// Where the figures come from.
     pub source: String,
+}
+
+/// The streaming multiprocessors of a product and of its instances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multiprocessors {
+    /// Of the whole GPU with MIG off.
+    pub whole: u16,
+    /// Of one instance of each profile, in the order of the model's.
+    pub of_profiles: Vec<u16>,
 }
 
 /// One GPU model.
@@ -213,7 +220,7 @@ pub struct Model {
     pub provenance: Provenance,
     /// What else is worth knowing, one sentence or two each.
     pub notes: Vec<String>,
-    /// Products of it with other counts of multiprocessors.
+    /// Products of it that differ from the most usual one.
     pub variants: Vec<Variant>,
     /// The data file that it is in.
     pub file: String,

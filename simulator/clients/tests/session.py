@@ -24,6 +24,16 @@ def mib(memory):
     return memory if isinstance(memory, dict) else memory.total >> 20
 
 
+def load(device, instance):
+    """How busy a GPU instance was between two samples, in percent: the only way to ask that of a slice."""
+    request = c_nvmlGpmMetricsGet_t(version=NVML_GPM_METRICS_GET_VERSION, numMetrics=1)
+    request.sample1 = nvmlGpmMigSampleGet(device, instance, nvmlGpmSampleAlloc())
+    request.sample2 = nvmlGpmMigSampleGet(device, instance, nvmlGpmSampleAlloc())
+    request.metrics[0].metricId = NVML_GPM_METRIC_GRAPHICS_UTIL
+    nvmlGpmMetricsGet(request)
+    return request.metrics[0].value
+
+
 def mig_devices(device):
     found = []
     for index in range(nvmlDeviceGetMaxMigDeviceCount(device)):
@@ -42,6 +52,7 @@ def mig_devices(device):
                 "memoryMiB": mib(asked(nvmlDeviceGetMemoryInfo, mig)),
                 "attributes": plain(asked(nvmlDeviceGetAttributes_v2, mig)),
                 "utilization": asked(nvmlDeviceGetUtilizationRates, mig),
+                "load": asked(lambda: load(device, nvmlDeviceGetGpuInstanceId(mig))),
                 "parent": asked(nvmlDeviceGetUUID, nvmlDeviceGetDeviceHandleFromMigDeviceHandle(mig)),
             }
         )

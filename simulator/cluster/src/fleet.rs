@@ -2,17 +2,12 @@
 //! or built in code.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use gpu::{DriverBranch, Machine, Model, PciClass};
+use gpu::{DriverBranch, Machine, Model};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
-use mig::sharing::Known;
 use operands::{Flavour, ManagerVersion, PluginVersion, Release, Setup, Stack, Strategy, Timings};
 use serde::{Deserialize, Serialize};
-
-/// The word for a GPU that drives a screen and knows no MIG.
-const DISPLAY: &str = "display";
 
 /// A fleet of virtual GPU nodes, and the cluster around them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,7 +164,7 @@ pub enum FleetError {
 pub enum NodeError {
     /// No such GPU.
     #[error(transparent)]
-    Model(#[from] gpu::ModelError),
+    Model(#[from] gpu::NotNamed),
     /// Its layout is not possible.
     #[error(transparent)]
     Setup(#[from] operands::SetupError),
@@ -253,13 +248,7 @@ impl Fleet {
         let failed = |source| FleetError::Node { node: spec.name.clone(), source };
         let mut machine = Machine::new(&spec.name, DriverBranch::default(), now);
         for GpuSpec { model, count } in &spec.gpus {
-            let model = if model == DISPLAY {
-                Arc::new(Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga))
-            } else if let Some(Known::Card(card)) = mig::sharing::find(model) {
-                Arc::new(Model::of_card(card))
-            } else {
-                Model::find(model).map_err(|error| failed(error.into()))?
-            };
+            let model = Model::named(model).map_err(|error| failed(error.into()))?;
             for _ in 0..*count {
                 machine = machine.with_gpu(&model);
             }
@@ -342,8 +331,9 @@ mod tests {
         assert_eq!(node.allocatable().get("nvidia.com/mig-3g.40gb"), Some(&2));
     }
 
+    /// Why a fleet is not possible, in one line.
     #[track_caller]
-    fn refused(yaml: &str, expect: &str) {
+    fn why(yaml: &str) -> String {
         let error = Fleet::from_yaml(yaml).expect_err("it is not possible");
         let mut text = error.to_string();
         let mut source = std::error::Error::source(&error);
@@ -351,6 +341,12 @@ mod tests {
             text = format!("{text}: {error}");
             source = error.source();
         }
+        text
+    }
+
+    #[track_caller]
+    fn refused(yaml: &str, expect: &str) {
+        let text = why(yaml);
         assert!(text.contains(expect), "{text}");
     }
 
@@ -364,7 +360,13 @@ mod tests {
         );
         refused("nodes: [{name: a, devices: {hostdev: 8}}]", "nodes.devices is `hostdev`; ");
         refused("nodes: [{name: a}, {name: a}]", "nodes.name is `a`; each name is given once");
-        refused("nodes: [{name: a, gpus: [{model: A1000}]}]", "node `a` cannot be set up: ");
+        assert_eq!(
+            why("nodes: [{name: a, gpus: [{model: voodoo2}]}]"),
+            "node `a` cannot be set up: no GPU model with MIG is called `voodoo2`. Known are A100-40GB, A100-80GB, A30, \
+             H100-80GB, H100-94GB, GH200-96GB, GH200-144GB, H200-141GB, B200-180GB, GB200-186GB, B300, GB300, \
+             RTX-PRO-6000-96GB; without MIG: display, P4, P40, P100, V100-16GB, V100-32GB, T4, A2, A10, A10G, A16, A40, \
+             L4, L20, L40, L40S"
+        );
         refused(
             "nodes: [{name: a, gpus: [{model: A30}], layout: all-9g}]",
             "mig-config not present: `all-9g`",

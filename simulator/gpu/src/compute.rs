@@ -3,12 +3,13 @@
 //!
 //! The table holds for GPU instances of 1, 2, 3, 4 and 7 slices. Placements
 //! follow the driver's tree of compute spans: halves, quarters, single slices.
-//! SM counts are given only where they were seen: evenly on Ampere; on Hopper
-//! for the default profile and for a `1c` inside a `2g` or `3g`.
+//! Multiprocessors are given only where they were seen: of the default profile; evenly
+//! on Ampere; on Hopper of a `1c` inside a `2g` or a `3g`, which has as many as a `1g`, and
+//! of a `2c` inside a `3g`, which has as many as a `2g`. NVML says 0 of the others.
 
-use mig::Architecture;
+use mig::{Architecture, Attribute};
 
-use crate::model::ProfileFacts;
+use crate::model::{MigFacts, ProfileFacts};
 
 /// A compute instance profile inside a certain GPU instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +31,8 @@ pub struct ComputeProfile {
     pub default: bool,
 }
 
-/// The profiles inside a GPU instance.
-pub(crate) fn profiles(gi: &ProfileFacts, architecture: Architecture) -> Vec<ComputeProfile> {
+/// The profiles inside a GPU instance of a card.
+pub(crate) fn profiles(gi: &ProfileFacts, mig: &MigFacts) -> Vec<ComputeProfile> {
     // id, slices, max, starts
     let rows: &[(u32, u8, u8, &[u8])] = match gi.slices {
         1 => &[(0, 1, 1, &[0])],
@@ -56,20 +57,20 @@ pub(crate) fn profiles(gi: &ProfileFacts, architecture: Architecture) -> Vec<Com
                 name: if full { gi.name.to_string() } else { format!("{slices}c.{}", gi.name) },
                 slices: *slices,
                 max_instances: *max,
-                sm: multiprocessors(gi, architecture, *slices),
+                sm: multiprocessors(gi, mig, *slices),
                 starts: starts.to_vec(),
                 default: full,
             }
         })
         .collect();
-    if architecture == Architecture::Hopper && gi.slices == 2 {
-        // A second `1c` with more multiprocessors, of which a 2g has room for one.
+    if mig.architecture == Architecture::Hopper && gi.slices == 2 {
+        // A second `1c`, of which a 2g has room for one: with as many multiprocessors as a 1g of more memory.
         profiles.push(ComputeProfile {
             id: 7,
             name: format!("1c.{}", gi.name),
             slices: 1,
             max_instances: 1,
-            sm: Some(26),
+            sm: whole(mig, 1).map(|profile| profile.sm).last(),
             starts: vec![0],
             default: false,
         });
@@ -77,15 +78,24 @@ pub(crate) fn profiles(gi: &ProfileFacts, architecture: Architecture) -> Vec<Com
     profiles
 }
 
-fn multiprocessors(gi: &ProfileFacts, architecture: Architecture, slices: u8) -> Option<u32> {
-    match architecture {
-        _ if slices == gi.slices => Some(gi.sm),
-        Architecture::Ampere => Some(14 * u32::from(slices)),
-        // A 2g and a 3g were seen; a 1c there has as many as a 1g, and a 2c in a 3g as a 2g.
-        Architecture::Hopper if slices == 1 && matches!(gi.slices, 2 | 3) => Some(16),
-        Architecture::Hopper if slices == 2 && gi.slices == 3 => Some(32),
-        Architecture::Hopper | Architecture::Blackwell => None,
+fn multiprocessors(gi: &ProfileFacts, mig: &MigFacts, slices: u8) -> Option<u32> {
+    match (mig.architecture, gi.slices, slices) {
+        (_, of, slices) if of == slices => Some(gi.sm),
+        (Architecture::Ampere, _, slices) => Some(14 * u32::from(slices)),
+        (Architecture::Hopper, 2 | 3, 1) | (Architecture::Hopper, 3, 2) => {
+            whole(mig, slices).map(|profile| profile.sm).next()
+        }
+        (Architecture::Hopper | Architecture::Blackwell, ..) => None,
     }
+}
+
+/// The card's plain GPU instances of so many slices, by their memory.
+fn whole(mig: &MigFacts, slices: u8) -> impl Iterator<Item = &ProfileFacts> {
+    let plain =
+        move |profile: &&ProfileFacts| profile.slices == slices && profile.name.attribute == Attribute::Plain;
+    let mut found: Vec<_> = mig.profiles.iter().filter(plain).collect();
+    found.sort_by_key(|profile| profile.memory_mib);
+    found.into_iter()
 }
 
 /// Where a compute instance is: its profile's id, start and slices.

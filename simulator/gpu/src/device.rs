@@ -239,7 +239,7 @@ impl Gpu {
     #[must_use]
     pub fn compute_profiles(&self, gi: &GpuInstance) -> Vec<ComputeProfile> {
         let mig = self.mig().expect("a GPU with instances has MIG");
-        compute::profiles(self.profile_of(gi), mig.architecture)
+        compute::profiles(self.profile_of(gi), mig)
     }
 
     /// The MIG devices: one for each compute instance, ascending by GPU

@@ -20,6 +20,7 @@ mod machine;
 mod meter;
 mod mode;
 mod model;
+mod named;
 mod power;
 mod question;
 mod reserved;
@@ -42,6 +43,7 @@ pub use handle::{
 pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
 pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
+pub use named::{NotNamed, without_mig};
 pub use power::{Load, Work};
 pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};

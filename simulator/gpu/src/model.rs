@@ -178,7 +178,9 @@ impl Model {
         let named = model.names.iter().find(|name| name.eq_ignore_ascii_case(product.trim()));
         let product = named.or(model.names.first()).cloned().unwrap_or_default();
         let variant = model.variants.iter().find(|variant| variant.name == product);
-        for (facts, sm) in profiles.iter_mut().zip(variant.into_iter().flat_map(|variant| &variant.sm)) {
+        let counts = variant.and_then(|variant| variant.multiprocessors.as_ref());
+        for (facts, sm) in profiles.iter_mut().zip(counts.into_iter().flat_map(|counts| &counts.of_profiles))
+        {
             facts.sm = u32::from(*sm);
         }
         let usual = model.pci_device_ids.first().copied();

@@ -15,10 +15,10 @@ use crate::session::Nvml;
 
 /// What a product may draw, by its data sheet.
 struct Rating {
-    /// How the product's name begins.
+    /// The product's name, as NVML says it.
     product: &'static str,
-    /// Total board power, in W.
-    power_w: u32,
+    /// Total board power, in mW.
+    power_mw: u32,
     /// The lowest limit that it takes, in W, where a capture shows it; the
     /// highest is that of the data sheet.
     least_w: Option<u32>,
@@ -39,7 +39,7 @@ pub enum Load {
 }
 
 const fn rated(product: &'static str, power_w: u32, least_w: Option<u32>) -> Rating {
-    Rating { product, power_w, least_w, seen_mw: None }
+    Rating { product, power_mw: power_w * 1000, least_w, seen_mw: None }
 }
 
 impl Rating {
@@ -48,29 +48,43 @@ impl Rating {
     }
 }
 
-/// NVIDIA's data sheets and product briefs. The longest name counts.
+/// NVIDIA's data sheets and product briefs; where a line says so, what people's nvidia-smi printed.
 const RATINGS: &[Rating] = &[
     rated("NVIDIA A100-PCIE-40GB", 250, Some(150)),
     rated("NVIDIA A100-SXM4-40GB", 400, Some(100)),
     rated("NVIDIA A100 80GB PCIe", 300, Some(150)),
     rated("NVIDIA A100-SXM4-80GB", 400, Some(100)),
+    // Printed (evidence id 36921727690).
+    rated("NVIDIA A800-SXM4-80GB", 400, None),
+    rated("NVIDIA A800 40GB Active", 240, None),
     rated("NVIDIA A30", 165, Some(100)),
     rated("NVIDIA H100 PCIe", 350, Some(200)),
     // With driver 580.159.04, and PyTorch at work.
     rated("NVIDIA H100 80GB HBM3", 700, Some(200)).seen(70_000, 119_000, 690_000),
     rated("NVIDIA H100 NVL", 400, Some(200)),
     rated("NVIDIA H200", 700, Some(200)).seen(82_000, 132_000, 692_000),
+    rated("NVIDIA H200 NVL", 600, None),
     rated("NVIDIA GH200 480GB", 900, None),
+    // Printed (35977969678): the same GPU beside less memory of its processor.
+    rated("NVIDIA GH200 120GB", 900, None),
+    // The lowest limit was printed (65756700163).
+    rated("NVIDIA RTX PRO 6000 Blackwell Server Edition", 600, Some(300)),
+    rated("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 600, None),
+    rated("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 300, None),
     rated("Tesla P4", 75, None),
     rated("Tesla P40", 250, None),
     rated("Tesla P100-PCIE-16GB", 250, None),
     rated("Tesla P100-SXM2-16GB", 300, None),
-    rated("Tesla V100-PCIE", 250, None),
-    rated("Tesla V100-SXM2", 300, None),
+    rated("Tesla V100-PCIE-16GB", 250, None),
+    rated("Tesla V100-PCIE-32GB", 250, None),
+    rated("Tesla V100-SXM2-16GB", 300, None),
+    rated("Tesla V100-SXM2-32GB", 300, None),
     rated("Tesla T4", 70, Some(60)),
     rated("NVIDIA A2", 60, None),
     rated("NVIDIA A10", 150, None),
     rated("NVIDIA A10G", 300, None),
+    // A board of 250 W has four of them. Printed without the half (18830180938).
+    Rating { product: "NVIDIA A16", power_mw: 62_500, least_w: None, seen_mw: None },
     rated("NVIDIA A40", 300, None),
     rated("NVIDIA L4", 72, Some(40)),
     rated("NVIDIA L20", 275, None),
@@ -110,15 +124,15 @@ fn microseconds(from: Timestamp, to: Timestamp) -> u64 {
 
 impl Gpu {
     fn rating(&self) -> Option<&'static Rating> {
-        let fits = |rating: &&Rating| self.model.product.starts_with(rating.product);
-        RATINGS.iter().filter(fits).max_by_key(|rating| rating.product.len())
+        // The whole name: an H200 NVL is not an H200.
+        RATINGS.iter().find(|rating| rating.product == self.model.product)
     }
 
     /// The power limit that it is delivered with, in mW, where a data sheet
     /// says.
     #[must_use]
     pub fn default_power_limit_mw(&self) -> Option<u32> {
-        self.rating().map(|rating| rating.power_w * 1000)
+        self.rating().map(|rating| rating.power_mw)
     }
 
     /// The power limit that is in force, in mW.
@@ -132,7 +146,7 @@ impl Gpu {
     #[must_use]
     pub fn power_limits_mw(&self) -> Option<(u32, u32)> {
         let rating = self.rating()?;
-        Some((rating.least_w? * 1000, rating.power_w * 1000))
+        Some((rating.least_w? * 1000, rating.power_mw))
     }
 
     /// What it draws, in mW, at rest, open or at work: what was seen of its kind,

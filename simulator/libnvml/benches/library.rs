@@ -8,7 +8,7 @@ mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nvml_wrapper_sys::bindings::NvmlLib;
-use support::sweep::{busy_node, sweep};
+use support::sweep::{busy_node, measure, sweep};
 
 fn benchmarks(c: &mut Criterion) {
     let sim = busy_node();
@@ -16,6 +16,10 @@ fn benchmarks(c: &mut Criterion) {
     let calls = sweep(&sim.lib);
     c.bench_function(&format!("sweep of 8 GPUs with 7 slices each, {calls} calls"), |b| {
         b.iter(|| sweep(&sim.lib));
+    });
+    let calls = measure(&sim.lib);
+    c.bench_function(&format!("energy, fields, work and nearness of the same, {calls} calls"), |b| {
+        b.iter(|| measure(&sim.lib));
     });
     sim.shutdown().unwrap();
     // A file of its own: the other one is loaded already.

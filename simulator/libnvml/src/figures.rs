@@ -97,14 +97,16 @@ impl PciAddress {
 /// What a product's data sheet says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sheet {
-    /// How the product's name begins.
+    /// The product's name, as NVML says it.
     product: &'static str,
     /// The highest clock of the multiprocessors, in MHz.
     pub(crate) sm_mhz: u32,
     /// The clock of the memory, in MHz.
     pub(crate) memory_mhz: u32,
-    /// The generation of its PCI Express interface, which has 16 lanes.
+    /// The generation of its PCI Express interface.
     pub(crate) pcie: u32,
+    /// The lanes of that.
+    pub(crate) lanes: u32,
 }
 
 impl Sheet {
@@ -120,42 +122,52 @@ impl Sheet {
     }
 }
 
-/// Lanes of the PCI Express interface of every card in the table.
-pub(crate) const PCIE_LANES: u32 = 16;
+/// A product with 16 lanes.
+const fn of(product: &'static str, sm_mhz: u32, memory_mhz: u32, pcie: u32) -> Sheet {
+    Sheet { product, sm_mhz, memory_mhz, pcie, lanes: 16 }
+}
 
-/// NVIDIA's data sheets and product briefs. The longest name counts.
+/// NVIDIA's data sheets and product briefs; where a line says so, what people's nvidia-smi printed.
 const SHEETS: &[Sheet] = &[
-    Sheet { product: "NVIDIA A100-PCIE-40GB", sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA A100-SXM4-40GB", sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA A100 80GB PCIe", sm_mhz: 1410, memory_mhz: 1512, pcie: 4 },
-    Sheet { product: "NVIDIA A100-SXM4-80GB", sm_mhz: 1410, memory_mhz: 1593, pcie: 4 },
-    Sheet { product: "NVIDIA A30", sm_mhz: 1440, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA H100 PCIe", sm_mhz: 1755, memory_mhz: 1593, pcie: 5 },
-    Sheet { product: "NVIDIA H100 80GB HBM3", sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "NVIDIA H100 NVL", sm_mhz: 1785, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "NVIDIA H200", sm_mhz: 1980, memory_mhz: 3201, pcie: 5 },
-    Sheet { product: "NVIDIA GH200 480GB", sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "Tesla P4", sm_mhz: 1531, memory_mhz: 3003, pcie: 3 },
-    Sheet { product: "Tesla P40", sm_mhz: 1531, memory_mhz: 3615, pcie: 3 },
-    Sheet { product: "Tesla P100-PCIE-16GB", sm_mhz: 1328, memory_mhz: 715, pcie: 3 },
-    Sheet { product: "Tesla P100-SXM2-16GB", sm_mhz: 1480, memory_mhz: 715, pcie: 3 },
-    Sheet { product: "Tesla V100-PCIE", sm_mhz: 1380, memory_mhz: 877, pcie: 3 },
-    Sheet { product: "Tesla V100-SXM2", sm_mhz: 1530, memory_mhz: 877, pcie: 3 },
-    Sheet { product: "Tesla T4", sm_mhz: 1590, memory_mhz: 5001, pcie: 3 },
-    Sheet { product: "NVIDIA A2", sm_mhz: 1770, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A10", sm_mhz: 1695, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A10G", sm_mhz: 1710, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A40", sm_mhz: 1740, memory_mhz: 7251, pcie: 4 },
-    Sheet { product: "NVIDIA L4", sm_mhz: 2040, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA L20", sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
-    Sheet { product: "NVIDIA L40", sm_mhz: 2490, memory_mhz: 9001, pcie: 4 },
-    Sheet { product: "NVIDIA L40S", sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
+    of("NVIDIA A100-PCIE-40GB", 1410, 1215, 4),
+    of("NVIDIA A100-SXM4-40GB", 1410, 1215, 4),
+    of("NVIDIA A100 80GB PCIe", 1410, 1512, 4),
+    of("NVIDIA A100-SXM4-80GB", 1410, 1593, 4),
+    of("NVIDIA A30", 1440, 1215, 4),
+    of("NVIDIA H100 PCIe", 1755, 1593, 5),
+    of("NVIDIA H100 80GB HBM3", 1980, 2619, 5),
+    of("NVIDIA H100 NVL", 1785, 2619, 5),
+    of("NVIDIA H200", 1980, 3201, 5),
+    // The clock was printed (evidence id 70893487575); its memory is as fast as that of the H200.
+    of("NVIDIA H200 NVL", 1785, 3201, 5),
+    of("NVIDIA GH200 480GB", 1980, 2619, 5),
+    // The same GPU beside less memory of its processor.
+    of("NVIDIA GH200 120GB", 1980, 2619, 5),
+    // The clocks were printed (55590807253; 65756700163 and 71584485825).
+    of("NVIDIA RTX PRO 6000 Blackwell Server Edition", 2430, 12_481, 5),
+    of("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 3090, 14_001, 5),
+    of("Tesla P4", 1531, 3003, 3),
+    of("Tesla P40", 1531, 3615, 3),
+    of("Tesla P100-PCIE-16GB", 1328, 715, 3),
+    of("Tesla P100-SXM2-16GB", 1480, 715, 3),
+    of("Tesla V100-PCIE-16GB", 1380, 877, 3),
+    of("Tesla V100-PCIE-32GB", 1380, 877, 3),
+    of("Tesla V100-SXM2-16GB", 1530, 877, 3),
+    of("Tesla V100-SXM2-32GB", 1530, 877, 3),
+    of("Tesla T4", 1590, 5001, 3),
+    Sheet { lanes: 8, ..of("NVIDIA A2", 1770, 6251, 4) },
+    of("NVIDIA A10", 1695, 6251, 4),
+    of("NVIDIA A10G", 1710, 6251, 4),
+    of("NVIDIA A40", 1740, 7251, 4),
+    of("NVIDIA L4", 2040, 6251, 4),
+    of("NVIDIA L20", 2520, 9001, 4),
+    of("NVIDIA L40", 2490, 9001, 4),
+    of("NVIDIA L40S", 2520, 9001, 4),
 ];
 
-/// The data sheet of a GPU, if it is known.
+/// The data sheet of a GPU, if it is known: of the whole name, since an H200 NVL is not an H200.
 pub(crate) fn sheet(gpu: &Gpu) -> Option<&'static Sheet> {
-    let fits = |sheet: &&Sheet| gpu.model.product.starts_with(sheet.product);
-    SHEETS.iter().filter(fits).max_by_key(|sheet| sheet.product.len())
+    SHEETS.iter().find(|sheet| sheet.product == gpu.model.product)
 }
 
 /// What a simulated card shows for a temperature, in °C: one for a card at

@@ -138,8 +138,10 @@ impl MigConfigs {
     pub fn generated<'m>(models: impl IntoIterator<Item = &'m Model>) -> Self {
         let mut capable: Vec<(&Model, &MigFacts)> =
             models.into_iter().filter_map(|m| Some((m, m.mig.as_ref()?))).collect();
-        capable.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        capable.dedup_by(|a, b| a.0.name == b.0.name);
+        // Products of one model have PCI ids of their own, and so an entry each.
+        let product = |(model, _): &(&Model, &MigFacts)| (model.name.clone(), model.pci_device);
+        capable.sort_by_key(product);
+        capable.dedup_by_key(|capable| product(capable));
         let several = capable.len() > 1;
         let mut configs: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
         for (name, on) in [("all-disabled", false), ("all-enabled", true)] {

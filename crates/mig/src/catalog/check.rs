@@ -12,7 +12,7 @@ use crate::geometry::{Geometry, GeometryError, ProfileSpec};
 use crate::index::ProfileIndex;
 use crate::lattice::Lattice;
 use crate::layout::Layout;
-use crate::model::{Field, Model, Profile, Provenance, Variant};
+use crate::model::{Field, Model, Multiprocessors, Profile, Provenance, Variant};
 use crate::name::ProfileName;
 
 /// Where an error is, until it is known what is wrong.
@@ -33,6 +33,10 @@ impl Place<'_> {
             problem: problem.into(),
         }
     }
+}
+
+const fn place_of<'a>(file: &'a str, model: &'a str) -> Place<'a> {
+    Place { file, model, profile: None }
 }
 
 pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
@@ -73,6 +77,10 @@ pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
         notes,
         variants,
     } = entry;
+    if let Some(VariantEntry { name, .. }) = variants.iter().find(|entry| !names.contains(&entry.name)) {
+        let (text, expected) = (name.clone(), "one of the model's names");
+        return Err(place_of(file, &id).error("variants", Problem::Text { text, expected }));
+    }
     let variants =
         variants.into_iter().map(|entry| variant(file, &id, &profiles, entry)).collect::<Result<_, _>>()?;
     Ok(Model {
@@ -94,7 +102,7 @@ pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
     })
 }
 
-/// A product of the model with other counts of multiprocessors: for every profile one.
+/// A product of the model that differs from the most usual one.
 fn variant(
     file: &str,
     id: &str,
@@ -102,28 +110,42 @@ fn variant(
     entry: VariantEntry,
 ) -> Result<Variant, CatalogError> {
     let VariantEntry { name, pci_device_id, sm_count, sm, source } = entry;
-    let place = Place { file, model: id, profile: None };
+    let place = place_of(file, id);
     let pci_device_id = parse_pci(&pci_device_id).ok_or_else(|| {
         let expected = "a PCI device id such as \"0x20B2\"";
         place.error("variants", Problem::Text { text: pci_device_id.clone(), expected })
     })?;
+    if source.is_empty() {
+        return Err(place.error("variants", Problem::NoSource));
+    }
+    let multiprocessors = match sm_count {
+        None if sm.is_empty() => None,
+        None => return Err(place.error("variants", Problem::NoReason)),
+        Some(whole) => Some(Multiprocessors { whole, of_profiles: counts(place, profiles, whole, &sm)? }),
+    };
+    Ok(Variant { name, pci_device_id, multiprocessors, source })
+}
+
+/// The multiprocessors of each profile: for every one a count.
+fn counts(
+    place: Place<'_>,
+    profiles: &[ProfileEntry],
+    whole: u16,
+    sm: &BTreeMap<String, u16>,
+) -> Result<Vec<u16>, CatalogError> {
     let named: Vec<String> = profiles.iter().map(|profile| profile.name.to_string()).collect();
     if let Some(text) = sm.keys().find(|text| !named.contains(text)).cloned() {
         return Err(place.error("variants", Problem::Text { text, expected: "a profile of the model" }));
     }
-    if source.is_empty() {
-        return Err(place.error("variants", Problem::NoSource));
-    }
-    let mut of_profiles = Vec::new();
-    for text in named {
-        let sm = *sm.get(&text).ok_or_else(|| place.error("variants", Problem::NoReason))?;
-        if sm > sm_count {
-            let (given, whole) = (sm.into(), sm_count.into());
+    let count = |text: &String| {
+        let sm = *sm.get(text).ok_or_else(|| place.error("variants", Problem::NoReason))?;
+        if sm > whole {
+            let (given, whole) = (sm.into(), whole.into());
             return Err(place.error("variants", Problem::MoreThanWhole { given, whole }));
         }
-        of_profiles.push(sm);
-    }
-    Ok(Variant { name, pci_device_id, sm_count, sm: of_profiles, source })
+        Ok(sm)
+    };
+    named.iter().map(count).collect()
 }
 
 fn profile(entry: ProfileEntry) -> Profile {

@@ -49,7 +49,8 @@ pub(super) struct ModelEntry {
 pub(super) struct VariantEntry {
     pub(super) name: String,
     pub(super) pci_device_id: String,
-    pub(super) sm_count: u16,
+    pub(super) sm_count: Option<u16>,
+    #[serde(default)]
     pub(super) sm: BTreeMap<String, u16>,
     pub(super) source: String,
 }

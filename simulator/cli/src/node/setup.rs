@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use gpu::{Caller, DriverBranch, Labelling, Machine, Mode, NvmlError, Topology};
 use store::{State, Store};
 
-use super::models::{self, Gpus};
+use super::models::Gpus;
 
 /// Sets up a node: which GPUs it has. An existing node is replaced; programs that use it continue
 /// with the new one.
@@ -103,7 +103,7 @@ Examples:
   slicewright-sim node setup --gpus a100-80gb=4,display --driver 535 --host dgx
   slicewright-sim node setup --gpus 'NVIDIA A100-SXM4-80GB=2' --dir /tmp/node",
         models.join(", "),
-        models::without_mig().join(", "),
+        gpu::without_mig().join(", "),
         Topology::names().join(", "),
     )
 }

@@ -3,6 +3,7 @@
 
 mod errors;
 mod power;
+mod products;
 mod properties;
 mod saved;
 mod stories;

@@ -259,6 +259,12 @@ fn inside_a_2g_of_a_hopper_two_profiles_share_a_name() {
             14,
             vec![(0, "1c.2g.20gb", Some(16), 2), (1, "2g.20gb", Some(32), 1), (7, "1c.2g.20gb", Some(26), 1)],
         ),
+        // With the multiprocessors of that card, whose 1g.20gb has no more of them than its 1g.10gb.
+        (
+            "NVIDIA H100 PCIe",
+            14,
+            vec![(0, "1c.2g.20gb", Some(14), 2), (1, "2g.20gb", Some(30), 1), (7, "1c.2g.20gb", Some(14), 1)],
+        ),
         ("A100-80GB", 14, vec![(0, "1c.2g.20gb", Some(14), 2), (1, "2g.20gb", Some(28), 1)]),
     ] {
         let mut machine = crate::support::cut_ready(name);

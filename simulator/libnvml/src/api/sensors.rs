@@ -130,8 +130,7 @@ entries! {
     }
 
     fn nvmlDeviceGetMaxPcieLinkWidth | nvmlDeviceGetCurrPcieLinkWidth(call, device: Device, lanes: Out<c_uint>) {
-        call.ask(device, |of| sheet(of).map(drop))?;
-        lanes.set(figures::PCIE_LANES)
+        lanes.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.lanes))?)
     }
 
     /// As the header numbers the generations, and in MB/s.

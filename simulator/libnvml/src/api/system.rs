@@ -65,7 +65,8 @@ entries! {
         current.set(range)
     }
 
-    fn nvmlGetExcludedDeviceCount(_call, count: Out<c_uint>) {
+    /// The second is the name of before 2020, which no header has any more and every library.
+    fn nvmlGetExcludedDeviceCount | nvmlGetBlacklistDeviceCount(_call, count: Out<c_uint>) {
         count.set(0)
     }
 }

@@ -151,6 +151,7 @@ not_supported! {
     nvmlVgpuInstanceClearAccountingPids(a: c_uint);
     nvmlVgpuInstanceGetLicenseInfo_v2(a: c_uint, b: Ignored);
     nvmlGetExcludedDeviceInfoByIndex(a: c_uint, b: Ignored);
+    nvmlGetBlacklistDeviceInfoByIndex(a: c_uint, b: Ignored);
     nvmlDeviceReadWritePRM_v1(a: Device, b: Ignored);
     nvmlGpmSetStreamingEnabled(a: Device, b: c_uint);
     nvmlDeviceWorkloadPowerProfileGetProfilesInfo(a: Device, b: Ignored);

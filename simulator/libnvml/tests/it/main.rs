@@ -9,6 +9,7 @@ mod hostile;
 mod library;
 mod mig;
 mod power;
+mod sheets;
 mod silence;
 mod support;
 mod topology;

@@ -60,6 +60,30 @@ fn on_a_node_of_two_models_each_gets_its_own() {
     assert_eq!((slices(&node, 0).len(), slices(&node, 1).len()), (4, 7));
 }
 
+#[test]
+fn products_of_one_model_are_chosen_by_their_own_ids() {
+    // The second is the card of seed 000.
+    let cards = ["NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", "NVIDIA H100 PCIe"];
+    let map = "\
+version: v1
+mig-configs:
+  apart:
+    - {device-filter: '0x20B210DE', devices: all, mig-enabled: true, mig-devices: {7g.80gb: 1}}
+    - {device-filter: '0x20B510DE', devices: all, mig-enabled: true, mig-devices: {3g.40gb: 2}}
+    - {device-filter: ['0x233110DE'], devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}
+";
+    let of = |node: &Node| [0, 1, 2].map(|gpu| slices(node, gpu).len());
+    let mut node = Node::new(Setup::default(), machine(&cards), [].into(), Some(map), None).unwrap();
+    label(&mut node, "apart");
+    settle(&mut node);
+    assert_eq!((state(&node), of(&node)), (Some("success"), [1, 2, 7]));
+    // A map that is generated for the node has an entry for each of them.
+    let mut node = Node::new(Setup::default(), machine(&cards), [].into(), None, None).unwrap();
+    label(&mut node, "all-1g.10gb");
+    settle(&mut node);
+    assert_eq!((state(&node), of(&node)), (Some("success"), [7, 7, 7]));
+}
+
 #[track_caller]
 fn refused(entry: &str, expect: &str) {
     let map = format!("version: v1\nmig-configs:\n  mine:\n    - {entry}\n");

@@ -11,7 +11,7 @@ use super::Sim;
 
 /// Eight GPUs with seven slices each.
 pub(crate) fn busy_node() -> Sim {
-    let mut machine = super::machine(&["A100-80GB"; 8]);
+    let mut machine = super::machine(&["H100-80GB"; 8]);
     for index in 0..8 {
         let mut nvml = machine.nvml(Caller::Root);
         let device = nvml.device_handle_by_index(index).unwrap();
@@ -65,6 +65,49 @@ pub(crate) fn sweep(lib: &NvmlLib) -> u32 {
                 made(lib.nvmlDeviceGetComputeRunningProcesses_v3(mig, &mut none, nowhere));
             }
         }
+    }
+    calls
+}
+
+/// What exporters ask for by number: energy, power, and how warm the memory is.
+const FIELDS: [u32; 4] = [
+    field_id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
+    field_id::NVML_FI_DEV_POWER_INSTANT,
+    field_id::NVML_FI_DEV_POWER_AVERAGE,
+    field_id::NVML_FI_DEV_MEMORY_TEMP,
+];
+
+/// What an exporter measures beside that, by the clock: energy, fields, the work of GPUs and slices; and how near GPUs
+/// are to each other. How many calls that were.
+pub(crate) fn measure(lib: &NvmlLib) -> u32 {
+    let mut calls = 0;
+    let mut made = |code: nvmlReturn_t| {
+        assert_eq!(code, 0);
+        calls += 1;
+    };
+    let (mut count, mut nearness, mut energy) = (0, 0, 0);
+    unsafe {
+        made(lib.nvmlDeviceGetCount_v2(&mut count));
+        let mut sample = zeroed();
+        made(lib.nvmlGpmSampleAlloc(&mut sample));
+        for index in 0..count {
+            let (mut device, mut neighbour) = (zeroed(), zeroed());
+            made(lib.nvmlDeviceGetHandleByIndex_v2(index, &mut device));
+            made(lib.nvmlDeviceGetHandleByIndex_v2((index + 1) % count, &mut neighbour));
+            made(lib.nvmlDeviceGetTopologyCommonAncestor(device, neighbour, &mut nearness));
+            made(lib.nvmlDeviceGetTotalEnergyConsumption(device, &mut energy));
+            let mut fields: [nvmlFieldValue_t; 4] = zeroed();
+            for (field, id) in fields.iter_mut().zip(FIELDS) {
+                field.fieldId = id;
+            }
+            made(lib.nvmlDeviceGetFieldValues(device, 4, fields.as_mut_ptr()));
+            made(lib.nvmlGpmSampleGet(device, sample));
+            // Seven of the smallest slices.
+            for instance in 7..14 {
+                made(lib.nvmlGpmMigSampleGet(device, instance, sample));
+            }
+        }
+        made(lib.nvmlGpmSampleFree(sample));
     }
     calls
 }
