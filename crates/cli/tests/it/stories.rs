@@ -111,7 +111,6 @@ stories! {
     an_agent_proves_idleness = "an-agent-proves-idleness";
     an_idle_notebook_is_left_alone = "an-idle-notebook-is-left-alone";
     cooldown = "cooldown";
-    dcgm_holds_slices_beside_an_agent = "dcgm-holds-slices-beside-an-agent";
     demand_vanishes_after_the_label = "demand-vanishes-after-the-label";
     demand_vanishes_before_the_label = "demand-vanishes-before-the-label";
     floors_and_spares = "floors-and-spares";
