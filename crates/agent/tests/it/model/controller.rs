@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use agent::{Account, Gate, GpuChange, GpuUuid, ObjectVersion, Outcome, Permit, Place, PodList, Stage, Wish};
+use agent::{Account, Gate, GpuChange, GpuUuid, ObjectVersion, Outcome, Place, PodList, Stage, Wish};
 
 use super::kubelet::Plugin;
-use super::{Without, World, places};
+use super::{World, places};
 
 /// Whether the controller still waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,7 @@ impl World {
         };
         if read.list.is_none() {
             let begun_after = read.account.as_ref().map(|account| account.report).unwrap_or_default();
-            let mut pods = self.kubelet.api_pods();
-            pods.retain(|pod| self.without != Without::Gate || !pod.is_plugin);
-            read.list = Some(PodList { begun_after, pods });
+            read.list = Some(PodList { begun_after, pods: self.kubelet.api_pods() });
             return;
         }
         let read = self.controller.read.take().unwrap();
@@ -74,9 +72,6 @@ impl World {
         match account.stage(&wish.id) {
             Some(Stage::Ended(outcome)) => {
                 self.controller.released = true;
-                if self.without == Without::Gate {
-                    self.kubelet.register(&self.gpus);
-                }
                 if account.gate_for(&wish.id) == Some(Gate::Open)
                     && self.node.write(&read.version, |wish, _| *wish = None)
                 {
@@ -86,8 +81,7 @@ impl World {
             stage => {
                 // A foreign hand's label is put right only once the agent has told of it: what nobody saw, nobody
                 // can prove.
-                let is_left = self.foreign && account.gate_for(&wish.id) == Some(Gate::Closed);
-                if !is_left && self.without != Without::Gate {
+                if !self.foreign || account.gate_for(&wish.id) != Some(Gate::Closed) {
                     self.controller.released = false;
                     self.foreign = false;
                 }
@@ -142,13 +136,7 @@ impl World {
         if wish.permit.as_ref().is_some_and(|permit| permit.report == account.report) {
             return;
         }
-        let proved = match self.without {
-            Without::Proof if account.gate_for(&wish.id) == Some(Gate::Closed) => {
-                Ok(Permit { report: account.report, gone: BTreeSet::new() })
-            }
-            _ => agent::prove(wish, account, read.list.as_ref().unwrap()),
-        };
-        match proved {
+        match agent::prove(wish, account, read.list.as_ref().unwrap()) {
             Ok(permit) => {
                 self.log.push(format!("controller permits by report {}", permit.report));
                 self.node.write(&read.version, |wish, _| wish.as_mut().unwrap().permit = Some(permit));
