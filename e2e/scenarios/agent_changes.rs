@@ -14,9 +14,10 @@ use e2e::manifests::Manifest;
 use e2e::wire::Wire;
 use e2e::{Fleet, NodeSpec, POOL, Scene, mig, pod, policy, scenario, workbench};
 use jiff::SignedDuration;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 
 /// One node with eight GPUs, each cut into two halves.
 pub(crate) fn halves(name: &str) -> NodeSpec {
@@ -82,7 +83,19 @@ fn the_rest_of_a_gpu_is_recut_for_another_while_a_pod_computes_on_it() {
         let before = one_half_is_left(scene).await?;
         scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
         scene.is_unserved("research", "lab").await?;
+        // Nothing keeps the agent of another node from reporting for this one.
+        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scene.client());
+        bindings.delete("slicewright-agent", &DeleteParams::default()).await?;
         let agent = scene.agent_that_changes("n1").await?;
+        let said = scene.says("research", "Degraded", "True", "AgentUnguarded").await?;
+        assert!(
+            said.contains("the ValidatingAdmissionPolicyBinding slicewright-agent does not exist"),
+            "{said}"
+        );
+        scene.is_unserved("research", "lab").await?;
+        let is_whole = |gpu: &operands::GpuTruth| gpu.slices.len() == 2;
+        assert!(scene.simulator().truth("n1")?.iter().all(is_whole), "nothing is recut");
+        scene.agents_are_installed().await?;
         assert_eq!(scene.workbench_runs("lab").await.with_context(|| agent.log())?, "n1");
         they_have_what_they_had(scene, &before)?;
         for i in 0..15 {
@@ -283,7 +296,7 @@ fn no_pod_that_is_admitted_beside_recuts_loses_its_slice() {
             );
         }
         assert!(admitted >= 6, "{admitted} of them were admitted, {refused} refused");
-        scene.pods().delete_collection(&kube::api::DeleteParams::default(), &ListParams::default()).await?;
+        scene.pods().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
         scene.converged("research").await?;
         drop(agent);
         Ok(())

@@ -4,6 +4,7 @@
 mod admission_steps;
 mod agent;
 mod agent_changes;
+mod agent_evictions;
 mod agent_handover;
 mod agent_reboots;
 mod alerts;

@@ -60,9 +60,13 @@ struct Follower {
 impl Follower {
     async fn follow(self) {
         let mut tick = tokio::time::interval(FOLLOWED_EVERY);
-        let mut last = None;
+        let (mut last, mut lists) = (None, 0);
         loop {
             tick.tick().await;
+            let asked = self.kubelet.calls().list;
+            if std::mem::replace(&mut lists, asked) != asked && self.simulator.listed(&self.node).is_err() {
+                return;
+            }
             let Ok(now) = self.simulator.books(&self.node) else { return };
             if last.as_ref() == Some(&now) {
                 continue;
@@ -70,7 +74,7 @@ impl Follower {
             // One moment of the engine: whoever was given a device while there were any is in it.
             let pods = now.pods.iter().map(entry).collect();
             let healthy = now.healthy.clone();
-            let told = self.kubelet.update(|books| *books = Books { healthy, pods });
+            let told = self.kubelet.update(|books| *books = Books { healthy, pods, ..Books::default() });
             if told.is_ok() && std::fs::write(&self.boot, &now.boot_id).is_ok() {
                 last = Some(now);
             }

@@ -11,6 +11,10 @@ const WHY: &[(&str, &str)] = &[
         "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
     ),
     (
+        "agent_evictions::",
+        "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
+    ),
+    (
         "agent_handover::",
         "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
     ),

@@ -74,6 +74,9 @@ reasons! {
     HANDS_OFF = "HandsOff";
     /// Kueue serves no version of its kinds that the operator reads.
     QUEUES_UNREAD = "QueuesUnread";
+    /// Reports of node agents are not acted upon: the operator does not see the
+    /// admission policy that keeps each to its own node.
+    AGENT_UNGUARDED = "AgentUnguarded";
     /// `ClusterPolicy` does not point to the operator's map.
     MAP_NOT_OURS = "MapNotOurs";
     /// The operator's map cannot be written correctly.

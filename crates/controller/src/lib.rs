@@ -13,6 +13,7 @@
 #[cfg(not(any(feature = "tls-rustls", feature = "tls-openssl")))]
 compile_error!("choose a TLS implementation: --features tls-rustls (the default) or --features tls-openssl");
 
+pub mod agents_policy;
 pub mod apply;
 pub mod args;
 pub mod calls;

@@ -22,9 +22,11 @@ pub(crate) struct Agent<'a> {
     observed: &'a Observed,
     account: Account,
     /// Whether the pod that wrote it is there and ready, in the present boot, and
-    /// is an agent of ours. Where the admission policy is missing, anybody who may
-    /// write the status can name any pod.
+    /// is an agent of ours. Where the admission policy is missing, the agent of any
+    /// node can have written it, so that none counts as alive.
     pub alive: bool,
+    /// Whether nothing keeps another node's agent from having written it.
+    unguarded: bool,
     /// Whether it changes slices.
     pub changes: bool,
     /// Whether somebody wants MIG manager to have the node: the agent begins
@@ -35,7 +37,12 @@ pub(crate) struct Agent<'a> {
 
 /// The agent of a node; `None` where none ever wrote, or where what it wrote
 /// cannot be read: then nothing of it is believed.
-pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound<'_>]) -> Option<Agent<'a>> {
+pub(crate) fn read<'a>(
+    node: &Node,
+    gpu_node: Option<&'a GpuNode>,
+    pods: &[Bound<'_>],
+    unguarded: bool,
+) -> Option<Agent<'a>> {
     let gpu_node = gpu_node?;
     let status = gpu_node.status.as_ref()?;
     let AgentStatus { pod_uid, boot_id, mode, .. } = status.agent.as_ref()?;
@@ -49,7 +56,8 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
             && !pod.seen.terminating
             && pod.seen.phase != PodPhase::Ended
     };
-    let alive = observed.by == ObservedBy::Agent
+    let alive = !unguarded
+        && observed.by == ObservedBy::Agent
         && boot == Some(boot_id.as_str())
         && account.boot == BootId(boot_id.clone())
         && pods.iter().any(is_its_pod);
@@ -57,6 +65,7 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
         observed,
         account,
         alive,
+        unguarded,
         changes: *mode == AgentMode::Change,
         gives_back: node.metadata.labels.as_ref().is_some_and(node_labels::is_wanted_back),
         change: gpu_node.spec.change.as_ref(),
@@ -158,6 +167,7 @@ impl Agent<'_> {
     pub(crate) fn seen(&self) -> AgentSeen {
         AgentSeen {
             alive: self.alive,
+            unguarded: self.unguarded,
             begins: self.changes,
             account: self.account.clone(),
             wish: self.change.and_then(|change| node_agent::wish(change).ok()),

@@ -66,7 +66,8 @@ pub fn read(
         let report = agent::report(node, gpu_node, &pods);
         // Of an agent that is uninstalled nothing is believed.
         let is_gone = memory.progress.agent_gone && report.as_ref().is_some_and(|report| report.has_left);
-        let agent = agent::read(node, gpu_node, &pods).filter(|_| !is_gone);
+        let unguarded = objects.unguarded_agents.is_some();
+        let agent = agent::read(node, gpu_node, &pods, unguarded).filter(|_| !is_gone);
         let living = agent.as_ref().filter(|agent| agent.alive);
         if let Some(agent) = living {
             for pod in &mut pods {
@@ -420,12 +421,9 @@ impl OneNode<'_> {
         let Self { name, found, facts, .. } = self;
         let mut doubt = found.doubt.clone().or_else(|| self.agent.filter(|a| a.alive)?.doubt());
         doubt = doubt.or_else(|| self.silent());
-        if hold.is_none() && facts.agent.as_ref().is_some_and(|agent| !agent.alive) {
-            // No problem of the cluster's objects: `AgentAway` says it.
-            hold = Some(Hold::NotEstablished {
-                why: "the agent that changes its slices is not there".to_owned(),
-            });
-        }
+        // No problem of the cluster's objects: `AgentAway` and `AgentUnguarded` say it.
+        let away = facts.agent.as_ref().filter(|agent| hold.is_none() && !agent.alive);
+        hold = hold.or(away.map(|agent| Hold::NotEstablished { why: agent.why_away().to_owned() }));
         for usage::Excess { profile, held, exist } in excess {
             let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
             let message = format!("its pods hold {held} {what}, but it has only {exist}");

@@ -99,6 +99,9 @@ pub struct Objects {
     pub unserved_quota: UnservedQuota,
     /// What the StatefulSets of such workbenches say of why they make no pod.
     pub unmade: BTreeMap<Key, String>,
+    /// Why nothing is known to keep an agent from reporting for the node of another one, as far as whoever holds the
+    /// objects has looked: then no report of an agent is acted upon. Empty where each is kept to its own node.
+    pub unguarded_agents: Option<String>,
     /// Where each policy stands, for messages.
     pub sources: BTreeMap<String, Source>,
 }

@@ -213,6 +213,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::MapNotOurs
         | StartBlocker::LayoutRefused(_)
         | StartBlocker::AgentAway
+        | StartBlocker::AgentUnguarded
         | StartBlocker::AgentCannot { .. }
         | StartBlocker::HandingOver
         | StartBlocker::Released

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::foreign::kueue::VERSIONS;
 use api::policy_status::{
     IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, SeatSupply, Unserved, UnservedRequest,
 };
 use api::review::REVIEWED_PLAN;
+use api::{GpuNode, GpuPartitionPolicyStatus};
 use mig::ProfileName;
 use observe::{ClusterView, Objects, Problem, Severity};
 use planner::demand::Request;
@@ -301,6 +301,7 @@ fn cluster(
         ));
     }
     all.extend(queues_unread(input.objects).map(|sentence| (reason::QUEUES_UNREAD, sentence)));
+    all.extend(agents_unguarded(input.objects).map(|sentence| (reason::AGENT_UNGUARDED, sentence)));
     all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
     all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
     let of_plugin_map = plugin_map.problem.clone().or_else(|| plugin_map.lost.clone());
@@ -322,6 +323,19 @@ fn queues_unread(objects: &Objects) -> Option<String> {
          them, no check is answered, and nodes with slices that were promised to them are left as they are. Install a \
          release of Slicewright that reads what is served",
         VERSIONS.join(" and ")
+    ))
+}
+
+/// That reports of agents are not acted upon, and what to do about it.
+fn agents_unguarded(objects: &Objects) -> Option<String> {
+    let why = objects.unguarded_agents.as_ref()?;
+    let reports = |node: &GpuNode| node.status.as_ref().is_some_and(|status| status.agent.is_some());
+    objects.gpu_nodes.values().any(|node| reports(node)).then(|| format!(
+        "reports of node agents are not acted upon: {why}. Without the ValidatingAdmissionPolicy and the \
+         ValidatingAdmissionPolicyBinding {}, the agent of one node could report for every other one. Nodes keep the \
+         slices that they have, and nobody knows which of them are idle. {}",
+        rollout::names::AGENTS_POLICY,
+        StartBlocker::AgentUnguarded.help("")
     ))
 }
 

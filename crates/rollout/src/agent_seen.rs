@@ -16,6 +16,9 @@ pub struct AgentSeen {
     /// Whether it lives: the pod that wrote the account is there and ready, in
     /// the present boot of the node.
     pub alive: bool,
+    /// Whether nothing is known to keep another node's agent from having written the account: then this one does not
+    /// count as alive, whoever wrote it.
+    pub unguarded: bool,
     /// Whether it begins changes. One that only reports ends what it has claimed,
     /// and begins nothing any more.
     pub begins: bool,
@@ -25,6 +28,18 @@ pub struct AgentSeen {
     pub wish: Option<Wish>,
     /// The GPUs that it knows.
     pub gpus: BTreeMap<GpuIndex, GpuUuid>,
+}
+
+impl AgentSeen {
+    /// Why what it says counts for nothing but the layout, where it does not count as alive.
+    #[must_use]
+    pub const fn why_away(&self) -> &'static str {
+        if self.unguarded {
+            "the report of the agent that changes its slices is not acted upon, since the admission policy of the agents is not seen"
+        } else {
+            "the agent that changes its slices is not there"
+        }
+    }
 }
 
 /// What an agent has reported of a node, whether or not it lives, and whether

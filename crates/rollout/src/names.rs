@@ -46,6 +46,9 @@ pub const PAUSED_BY_US: [&str; 3] = [
 /// The value of [`MIG_CONFIG`] on a node that the agent changes. No map has such
 /// an entry, so a MIG manager that comes back fails before it touches a GPU.
 pub const HANDED_TO_AGENT: &str = "slicewright-agent-changes-this-node";
+/// The ValidatingAdmissionPolicy that ties each agent to the `GpuNode` of its own node, and its binding: both have this
+/// name in every installation, so that the operator may read these two and no others.
+pub const AGENTS_POLICY: &str = "slicewright-agent";
 /// GPU feature discovery: the node's GPUs are virtual ones.
 pub const VGPU_PRESENT: &str = "nvidia.com/vgpu.present";
 /// NFD: the features of the processor; without any, NFD did not look.

@@ -151,6 +151,8 @@ pub enum StartBlocker {
     },
     /// The agent changes the node's slices, and it is not there.
     AgentAway,
+    /// Nothing keeps the agent of another node from reporting for this one.
+    AgentUnguarded,
     /// The agent does not report a GPU as one that it can change.
     AgentCannot {
         /// The UUID of the GPU.

@@ -77,6 +77,8 @@ reasons! {
         "If somebody has changed the GPUs, delete the device plugin's pod on NODE (`kubectl get pods -A -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName=NODE`): its next pod offers what there is, and the operator plans from that. Otherwise look for XID errors. A device that became unhealthy comes back only when the plugin restarts.";
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
         "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
+    AgentUnguarded: "The agent changes the slices of the node, and the operator does not see the ValidatingAdmissionPolicy `slicewright-agent` and its binding, which keep each agent to the `GpuNode` of its own node. Without them the agent of any node could report for this one, so its report is not acted upon. Pods on the node are not affected; its layout stays.",
+        "Install the chart with `agent.admissionPolicy=true`, or apply what `helm template slicewright charts/slicewright --set agent.enabled=true --show-only templates/agent.yaml` renders. If both are there, let the operator's account `get` them: `docs/reference/rbac.md`.";
     AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off or is to be switched off, or NVIDIA's driver does not answer about it.",
         "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. Only MIG manager can switch MIG mode. Give it the node with `kubectl label node NODE slicewright.io/give-back=true`, and remove the label (`slicewright.io/give-back-`) when the node has the planned layout.";
     HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
@@ -143,6 +145,7 @@ impl StartBlocker {
             Self::NotAsVerified { .. } => NotAsVerified,
             Self::NotAsReported { .. } => NotAsReported,
             Self::AgentAway => AgentAway,
+            Self::AgentUnguarded => AgentUnguarded,
             Self::AgentCannot { .. } => AgentCannot,
             Self::HandingOver => HandingOver,
             Self::HandingBack => HandingBack,

@@ -206,6 +206,16 @@ impl Handle {
         }))
     }
 
+    /// Somebody has asked the kubelet of a node for its `List`, which is not without an effect there.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn listed(&self, name: &str) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        self.shared.with(&kept, |host| host.node.list());
+        Ok(())
+    }
+
     /// The node's engine as it is now, to be looked into.
     ///
     /// # Errors

@@ -11,6 +11,8 @@ pub struct Books {
     pub healthy: BTreeMap<String, BTreeSet<String>>,
     /// The pods that were given devices.
     pub pods: Vec<Pod>,
+    /// Whether `List` also names pods that have ended, without their devices, as kubelets before 1.34 do.
+    pub lists_ended: bool,
 }
 
 /// A pod.
@@ -22,7 +24,7 @@ pub struct Pod {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// Whether it has ended: `List` leaves it out, the checkpoint keeps it.
+    /// Whether it has ended: `List` leaves it out, or its devices, and the checkpoint keeps both.
     pub ended: bool,
     /// Its containers.
     pub containers: Vec<Container>,
@@ -88,15 +90,19 @@ impl Books {
 
     /// What `List` answers.
     pub(crate) fn listed(&self) -> Vec<PodResources> {
-        let container = |container: &Container| ContainerResources {
-            name: container.name.clone(),
-            devices: messages(&container.devices),
-        };
         let pod = |pod: &Pod| PodResources {
             name: pod.name.clone(),
             namespace: pod.namespace.clone(),
-            containers: pod.containers.iter().filter(|container| !container.init).map(container).collect(),
+            containers: pod
+                .containers
+                .iter()
+                .filter(|container| !container.init)
+                .map(|container| ContainerResources {
+                    name: container.name.clone(),
+                    devices: if pod.ended { Vec::new() } else { messages(&container.devices) },
+                })
+                .collect(),
         };
-        self.pods.iter().filter(|pod| !pod.ended).map(pod).collect()
+        self.pods.iter().filter(|pod| self.lists_ended || !pod.ended).map(pod).collect()
     }
 }

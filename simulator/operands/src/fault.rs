@@ -28,6 +28,12 @@ pub enum NodeFault {
         /// How many more; negative for less.
         by: i64,
     },
+    /// DCGM and its exporter keep every slice open that is there when they start, and those that are there now. NVML lists
+    /// no process for it, and to destroy such a slice answers `InUse` until their pods are gone.
+    DcgmHoldsSlices,
+    /// Asked for its `List` while a device is chosen and not entered yet, and after another pod has ended, the kubelet
+    /// forgets the choice, and may give the device to a later pod as well (kubernetes#137534).
+    ListForgets,
     /// GFD's labels take so much longer.
     GfdLags(SignedDuration),
     /// A fault of the hardware or the driver. Begins; [`gpu::Fault::Clear`] ends it.

@@ -21,6 +21,14 @@ pub const FAULTS: &[(&str, &str)] = &[
         "plugin-counts RESOURCE BY",
         "the device plugin reports this number more of a resource; a negative number means fewer",
     ),
+    (
+        "dcgm-holds-slices",
+        "DCGM and its exporter keep slices open, those that are there now and those that are there when they start: to destroy one answers `InUse` until their pods are gone, and no process is listed",
+    ),
+    (
+        "list-forgets",
+        "if the agent asks the kubelet for its `List` amid an allocation, and a pod has ended since the last one, the kubelet may give the same device to two pods (kubernetes#137534)",
+    ),
     ("gfd-lags DURATION", "GFD's labels take this much longer"),
     (
         "create-fails [TIMES]",
@@ -121,6 +129,8 @@ fn parse_one(text: &str) -> Result<Vec<NodeFault>, FaultError> {
             let by = by.ok_or_else(|| wrong("BY is a number such as `-1`"))?;
             NodeFault::PluginCounts { resource: rest[0].to_owned(), by }
         }
+        "dcgm-holds-slices" => NodeFault::DcgmHoldsSlices,
+        "list-forgets" => NodeFault::ListForgets,
         "gfd-lags" => NodeFault::GfdLags(duration()?),
         "create-fails" => call(Verb::CreateGpuInstance)?,
         "mode-fails" => call(Verb::SetMigMode)?,

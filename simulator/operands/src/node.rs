@@ -6,6 +6,7 @@ mod config_manager;
 mod daemon_sets;
 mod kubelet;
 mod manager;
+mod monitors;
 mod plugin;
 mod registration;
 mod upgrade;
@@ -13,7 +14,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpu::Machine;
+use gpu::{ClientId, Machine};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::apply::{apply_geometry, apply_modes};
@@ -24,7 +25,7 @@ use crate::discovery;
 use crate::fault::{NodeFault, ScheduledFault};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::pod::{Pod, PodName};
-use crate::setup::{Flavour, Setup, SetupError, Stack, Strategy, Timings};
+use crate::setup::{Flavour, Setup, SetupError, Stack, Timings};
 use config_manager::PluginConfigs;
 use manager::{Manager, Step};
 
@@ -110,6 +111,10 @@ pub struct Node {
     pub(crate) registered: BTreeMap<String, Vec<String>>,
     pub(crate) unhealthy: BTreeSet<String>,
     pub(crate) pods: BTreeMap<PodName, Pod>,
+    /// What monitors have open.
+    pub(crate) monitors: BTreeMap<Operand, Vec<ClientId>>,
+    /// Whether a pod with devices has ended since the kubelet last freed those of ended pods.
+    pub(crate) is_to_free: bool,
     pub(crate) manager: Manager,
     pub(crate) mounted: String,
     /// How many changes of maps were on their way here.
@@ -162,6 +167,8 @@ impl Node {
             registered: BTreeMap::new(),
             unhealthy: BTreeSet::new(),
             pods: BTreeMap::new(),
+            monitors: BTreeMap::new(),
+            is_to_free: false,
             manager: Manager::default(),
             mounted,
             mounts: 0,
@@ -384,23 +391,6 @@ impl Node {
         content.clone_into(&mut self.mounted);
     }
 
-    /// `spec.mig.strategy` of the ClusterPolicy changed: the device plugin and
-    /// GFD are made anew.
-    pub fn set_strategy(&mut self, strategy: Strategy) {
-        if self.setup.strategy != strategy {
-            self.setup.strategy = strategy;
-            self.delete_operand(Operand::DevicePlugin);
-            self.delete_operand(Operand::GpuFeatureDiscovery);
-        }
-    }
-
-    /// `spec.migManager.enabled` of the ClusterPolicy: without it the pod goes,
-    /// and whatever it was about stays as it is.
-    pub fn set_manager_enabled(&mut self, enabled: bool) {
-        self.setup.without_manager = !enabled;
-        self.reconcile_operands();
-    }
-
     /// Something goes wrong from now on.
     pub fn turn(&mut self, fault: NodeFault) {
         match fault {
@@ -422,8 +412,13 @@ impl Node {
                 self.faults.push(NodeFault::Crashes(operand));
                 self.crash(operand);
             }
+            NodeFault::DcgmHoldsSlices => {
+                self.faults.push(NodeFault::DcgmHoldsSlices);
+                self.monitors_open();
+            }
             NodeFault::Clear => {
                 self.faults.clear();
+                self.monitors_close_all();
                 self.crashed_start_again();
                 for (operand, serial) in self.terminating() {
                     let at = self.now + self.setup.timings.operand_stops;
@@ -460,6 +455,7 @@ impl Node {
                 self.machine.close(client);
             }
         }
+        self.monitors_close_all();
         for (operand, _) in self.terminating() {
             if let Some(OperandPod { name, .. }) = self.operands.remove(&operand) {
                 self.changed(What::Operand { operand, name, phase: None });

@@ -96,6 +96,8 @@ pub struct Pod {
     pub devices: BTreeMap<String, Vec<String>>,
     /// How far the kubelet is with them.
     pub admission: Admission,
+    /// Whether the kubelet has forgotten that it gave them: another pod may get them, too.
+    pub(crate) forgotten: bool,
     pub(crate) clients: Vec<ClientId>,
 }
 

@@ -11,7 +11,7 @@ use agent::{
 };
 use api::node_agent::{self, AgentMode, Card, Identity};
 use api::{GpuNode, GpuNodeSpec};
-use gpu::{Caller, Nvml, NvmlError, Placement};
+use gpu::{Caller, Nvml, NvmlError, Placement, Target};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -123,6 +123,7 @@ fn look(world: &mut World, name: &str) -> Option<Observation> {
         (host.process.turn(), host.process.turn(), host.process.turn());
     let layout = layout(host);
     let healthy: Vec<_> = host.node.healthy_devices().map(device).collect();
+    host.node.list();
     let (mut listed, mut recorded) = (Vec::new(), Vec::new());
     for pod in host.node.pods().filter(|pod| pod.is_entered()) {
         let operands::PodName { namespace, name } = &pod.spec.name;
@@ -184,10 +185,21 @@ fn by_container(pod: &Pod, devices: &BTreeMap<String, Vec<String>>) -> Vec<(Stri
 fn layout(host: &Host) -> NodeLayout {
     let truth = host.node.truth();
     let gpu = |(gpu, truth): (&gpu::Gpu, &operands::GpuTruth)| {
+        // A monitor's handle is no process that the driver lists.
+        let is_busy = |id: u8| {
+            let processes = host.node.machine().clients().filter(|(_, client)| client.activity.has_context());
+            let mut targets = processes.map(|(_, client)| client.target);
+            targets.any(|target| match target {
+                Target::Gpu(_) => false,
+                Target::GpuInstance(gpu, gi) | Target::ComputeInstance(gpu, gi, _) => {
+                    (gpu, gi) == (truth.index, id)
+                }
+            })
+        };
         let slice = |slice: &operands::SliceTruth| Slice {
             place: Place { profile: slice.profile, start: slice.start },
             devices: slice.uuid.iter().cloned().map(DeviceId).collect(),
-            busy: slice.open,
+            busy: is_busy(slice.gpu_instance),
         };
         let state = if truth.lost {
             GpuState::Silent { why: "GPU is lost".to_owned() }

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Operator, owners, refused, tell, undone, unmade};
+use crate::agents_policy::Guard;
 use crate::publish::news::SentEvents;
 use crate::retries::Retries;
 use crate::store::Store;
@@ -64,6 +65,7 @@ impl Operator {
         self.retries = Retries::new(self.settings.longest_retry);
         self.owners = owners::Owners::default();
         self.unmade = unmade::Unmade::default();
+        self.guard = Guard::default();
         self.told = SentEvents::default();
         self.unsent = tell::Unsent::default();
         self.refused = refused::Refused::default();

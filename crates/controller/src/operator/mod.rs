@@ -5,6 +5,7 @@
 
 mod anew;
 mod batch;
+mod guarded;
 mod jumps;
 mod look;
 mod menu;
@@ -30,6 +31,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents_policy::Guard;
 use crate::apply::Executor;
 use crate::calls::Calls;
 use crate::class::chain;
@@ -131,6 +133,8 @@ struct Operator {
     owners: owners::Owners,
     /// Why sets of workbenches make no pods.
     unmade: unmade::Unmade,
+    /// Whether each agent is kept to its own node.
+    guard: Guard,
     /// What people were told already.
     told: SentEvents,
     /// Events that were not sent.
@@ -208,6 +212,7 @@ impl Operator {
             session: Box::default(),
             owners: owners::Owners::default(),
             unmade: unmade::Unmade::default(),
+            guard: Guard::default(),
             told: SentEvents::default(),
             unsent: tell::Unsent::default(),
             refused: refused::Refused::default(),
@@ -315,6 +320,9 @@ impl Operator {
         for next in [self.retries.next(), self.undone.next()].into_iter().flatten() {
             pause = pause.min(next.saturating_duration_since(now));
         }
+        if let Some(at) = self.guard.due().filter(|_| self.led && self.waits_for_agents_policy()) {
+            pause = pause.min(at.saturating_duration_since(now));
+        }
         if let Some(at) = self.wake {
             let left = self.settings.clock.now().duration_until(at);
             pause = pause.min(Duration::try_from(left).unwrap_or_default());
@@ -359,6 +367,7 @@ impl Operator {
             return false;
         }
         Box::pin(self.find_unmade()).await;
+        Box::pin(self.look_for_agents_policy()).await;
         for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
             tracing::warn!(what = %late, "a write of the operator was never observed; continuing without it");
             self.outdated.extend(self.store.node_of(&late).map(NodeName));

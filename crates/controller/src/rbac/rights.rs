@@ -1,5 +1,7 @@
 //! The table of the operator's permissions: each verb with its reason.
 
+use rollout::names::AGENTS_POLICY;
+
 use super::{Right, Scope, When};
 
 pub(super) const fn right(
@@ -13,6 +15,8 @@ pub(super) const fn right(
 
 /// The name of our lease, as the default of the flag says it.
 pub(super) const LEASE: &str = "slicewright-operator";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const SEES_AGENTS_POLICY: &str = "to see that each node agent can report for its own node alone, before what agents report is acted upon: without it nothing is";
 const LIST: &str = "to fill the cache when it starts, and after a break";
 const WATCH: &str = "to see changes as they happen";
 
@@ -338,6 +342,19 @@ pub const RIGHTS: &[Right] = &[
         "leases",
         &[("create", "to create the lease that decides which replica writes")],
     ),
+    Right {
+        name: AGENTS_POLICY,
+        ..right(Scope::Cluster, ADMISSION, "validatingadmissionpolicies", &[("get", SEES_AGENTS_POLICY)])
+    },
+    Right {
+        name: AGENTS_POLICY,
+        ..right(
+            Scope::Cluster,
+            ADMISSION,
+            "validatingadmissionpolicybindings",
+            &[("get", SEES_AGENTS_POLICY)],
+        )
+    },
     Right {
         name: LEASE,
         ..right(

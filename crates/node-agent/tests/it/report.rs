@@ -60,6 +60,23 @@ async fn who_comes_and_goes_is_told_and_what_is_nothing_new_is_not_written() {
     assert_eq!(scene.api.writes(), 4);
 }
 
+/// Before 1.34 `List` names pods that have ended, without their devices. They hold what the checkpoint says, and nothing once
+/// it says so no more.
+#[tokio::test]
+async fn a_pod_that_has_ended_and_is_still_listed_holds_nothing_by_the_list() {
+    let mut scene = Scene::new().await;
+    scene.kubelet.update(|books| books.lists_ended = true).unwrap();
+    scene.gives("research", "lab", "2:7g.80gb@0");
+    scene.gives("vision", "train", "0:3g.40gb@0");
+    scene.agent();
+    let train = "0: 3g.40gb@0 InUse train/main uid-of-train/main; 3g.40gb@4 Idle";
+    scene.until_told(&[train, IDLE[1], "2: 7g.80gb@0 InUse lab/main uid-of-lab/main", IDLE[3]]).await;
+    scene.kubelet.update(|books| books.pods[0].ended = true).unwrap();
+    scene.until_told(&[train, IDLE[1], "2: 7g.80gb@0 InUse uid-of-lab/main", IDLE[3]]).await;
+    scene.kubelet.update(|books| books.pods[0].containers[0].recorded = false).unwrap();
+    scene.until_told(&[train, IDLE[1], IDLE[2], IDLE[3]]).await;
+}
+
 /// A thousand agents that looked at their objects each minute would be heard by the API server.
 #[tokio::test]
 async fn at_rest_nothing_is_asked_of_the_api_server_but_the_watch_that_is_open() {

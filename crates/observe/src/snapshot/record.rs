@@ -87,6 +87,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         menu_differs_since: _,
         menu_was_there: _,
         unknown_owners: _,
+        unguarded_agents: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

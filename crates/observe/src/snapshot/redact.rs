@@ -101,6 +101,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         menu_differs_since: _,
         menu_was_there: _,
         unknown_owners: _,
+        unguarded_agents: _,
         legacy: _,
         sources: _,
     } = objects;

@@ -36,6 +36,37 @@ fn a_report_that_names_a_pod_that_is_no_agent_is_not_acted_upon() {
     }
 }
 
+/// The agent's pod is there and ready; whether it wrote the report, or the agent of another node, nobody knows.
+#[test]
+fn without_the_admission_policy_of_the_agents_the_layout_is_believed_and_not_who_is_idle() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 1, &[]), slice("1g.10gb", 0, &[])]);
+    let user = |name: &str, asks: &str| {
+        let mut pod = pod("a", name, &[(asks, 1)], Some("n1"));
+        pod["metadata"]["uid"] = format!("uid-{name}").into();
+        pod
+    };
+    let objects = |label: &str| {
+        let mut n1 = node("n1");
+        n1["metadata"]["labels"]["nvidia.com/mig.config"] = label.into();
+        [n1, report(&slices), agent_pod(), user("p", "mig-3g.40gb"), user("q", "mig-1g.10gb")]
+    };
+    let unguarded = |all: &mut observe::Objects| all.unguarded_agents = Some("it is not there".to_owned());
+    let handed = objects(rollout::names::HANDED_TO_AGENT);
+    let seen = see_with(&handed, unguarded);
+    let layout =
+        ["1g.10gb@0 maybe in use by a/q", "1g.10gb@1 maybe in use by a/q", "3g.40gb@4 in use by a/p"];
+    assert_eq!(crate::words::slices(node_of(&seen, "n1"), 0), layout);
+    let n1 = node_of(&seen, "n1");
+    let why = "the report of the agent that changes its slices is not acted upon, since the admission policy of the agents is not seen";
+    assert_eq!(n1.hold, Some(Hold::NotEstablished { why: why.to_owned() }));
+    assert!(n1.scope != ChangeScope::SliceBySlice);
+    assert!(facts(&seen).agent.as_ref().is_some_and(|agent| agent.unguarded && !agent.alive));
+    // A node that MIG manager still has goes on with it.
+    assert_eq!(actuator(&see_with(&objects("all-3g.40gb"), unguarded)), Actuator::Operands);
+    assert_eq!(actuator(&see(&handed)), Actuator::Agent);
+    assert_eq!(node_of(&see(&handed), "n1").hold, None, "with it, as ever");
+}
+
 /// By the progress that the rollout stores: for as long as a plugin takes to start, the report is believed.
 #[test]
 fn on_a_node_that_offers_otherwise_than_its_agent_reports_nobody_is_told_that_a_slice_is_free() {

@@ -30,5 +30,6 @@ mod surge;
 mod tenants;
 mod transitions;
 mod under_way;
+mod unguarded;
 mod unread_queues;
 mod waiting;

@@ -97,6 +97,11 @@ impl fmt::Display for StartBlocker {
                 vector(expected)
             ),
             Self::AgentAway => f.write_str("the pod of the node's agent is not running or not ready"),
+            Self::AgentUnguarded => write!(
+                f,
+                "what the node's agent reports is not acted upon: the operator does not see the ValidatingAdmissionPolicy {policy} and its binding, without which the agent of another node could have written it",
+                policy = names::AGENTS_POLICY
+            ),
             Self::AgentCannot { gpu } => {
                 write!(
                     f,

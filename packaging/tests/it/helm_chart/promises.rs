@@ -513,9 +513,49 @@ fn the_admission_policy_is_about_the_account_that_the_agents_have() {
         daemons["metadata"]["namespace"].as_str().unwrap(),
         daemons["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap(),
     );
-    let policy = the(&objects, "ValidatingAdmissionPolicy", "sw-agent");
+    // The operator looks for this name, whatever the release is called.
+    let policy = the(&objects, "ValidatingAdmissionPolicy", "slicewright-agent");
     let who = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
     assert_eq!(who, format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{account}'"));
-    let binding = the(&objects, "ValidatingAdmissionPolicyBinding", "sw-agent");
-    assert_eq!(binding["spec"], json!({"policyName": "sw-agent", "validationActions": ["Deny"]}));
+    let binding = the(&objects, "ValidatingAdmissionPolicyBinding", "slicewright-agent");
+    assert_eq!(binding["spec"], json!({"policyName": "slicewright-agent", "validationActions": ["Deny"]}));
+    let role = the(&objects, "ClusterRole", "sw");
+    let may_look = json!({
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+        "resourceNames": ["slicewright-agent"], "verbs": ["get"],
+    });
+    assert!(role["rules"].as_array().unwrap().contains(&may_look), "{role:#}");
+}
+
+/// Unproven on hardware, so that nobody gets it who does not ask for it.
+#[test]
+fn the_agent_is_privileged_unless_a_narrower_security_context_is_asked_for() {
+    let bench = Bench::new();
+    let pod = |set: &[&str]| {
+        let objects = bench.with(set);
+        the(&objects, "DaemonSet", "slicewright-agent")["spec"]["template"]["spec"].clone()
+    };
+    let plain = pod(&["agent.enabled=true"]);
+    let privileged = json!({"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": true});
+    assert_eq!(plain["containers"][0]["securityContext"], privileged);
+    assert!(plain["runtimeClassName"].is_null());
+    assert!(!plain["containers"][0]["env"].to_string().contains("NVIDIA_"), "{plain:#}");
+
+    let context = r#"agent.securityContext={"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}"#;
+    let narrow = pod(&["agent.enabled=true", context, r#"agent.runtimeClassName="nvidia""#]);
+    let expected = json!({
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}, "runAsUser": 0, "readOnlyRootFilesystem": true,
+    });
+    assert_eq!(narrow["containers"][0]["securityContext"], expected);
+    assert_eq!(narrow["runtimeClassName"], "nvidia");
+    let env = narrow["containers"][0]["env"].as_array().unwrap();
+    assert!(env.contains(&json!({"name": "NVIDIA_MIG_CONFIG_DEVICES", "value": "all"})), "{env:#?}");
+    for (mistake, said) in [
+        (r#"agent.securityContext={"capabilites": {}}"#, "capabilites"),
+        (r#"agent.runtimeClassName="Nvidia runtime""#, "runtimeClassName"),
+    ] {
+        let refusal = bench.refusal(&["agent.enabled=true", mistake]);
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }

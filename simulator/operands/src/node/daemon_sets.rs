@@ -6,7 +6,7 @@ use crate::change::What;
 use crate::discovery::MPS_CAPABLE;
 use crate::fault::NodeFault;
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
-use crate::setup::Flavour;
+use crate::setup::{Flavour, Strategy};
 
 use super::{Node, Task};
 
@@ -68,6 +68,23 @@ impl Node {
         }
     }
 
+    /// `spec.mig.strategy` of the ClusterPolicy changed: the device plugin and
+    /// GFD are made anew.
+    pub fn set_strategy(&mut self, strategy: Strategy) {
+        if self.setup.strategy != strategy {
+            self.setup.strategy = strategy;
+            self.delete_operand(Operand::DevicePlugin);
+            self.delete_operand(Operand::GpuFeatureDiscovery);
+        }
+    }
+
+    /// `spec.migManager.enabled` of the ClusterPolicy: without it the pod goes,
+    /// and whatever it was about stays as it is.
+    pub fn set_manager_enabled(&mut self, enabled: bool) {
+        self.setup.without_manager = !enabled;
+        self.reconcile_operands();
+    }
+
     /// Deletes the pod of an operand; its DaemonSet makes another.
     pub fn delete_operand(&mut self, operand: Operand) {
         if self.operands.get(&operand).is_some_and(|pod| pod.phase != OperandPhase::Terminating) {
@@ -103,10 +120,8 @@ impl Node {
             }
             Operand::MigManager => self.manager_stopped(),
             Operand::MpsControlDaemon => self.mps_stopped(),
-            Operand::GpuFeatureDiscovery
-            | Operand::DcgmExporter
-            | Operand::Dcgm
-            | Operand::OperatorValidator => {}
+            Operand::DcgmExporter | Operand::Dcgm => self.monitor_closes(operand),
+            Operand::GpuFeatureDiscovery | Operand::OperatorValidator => {}
         }
         self.reconcile_operands();
     }
@@ -150,7 +165,10 @@ impl Node {
                 self.set_operand_phase(operand, OperandPhase::Ready);
                 self.manager_started(serial);
             }
-            Operand::DcgmExporter | Operand::Dcgm => self.set_operand_phase(operand, OperandPhase::Ready),
+            Operand::DcgmExporter | Operand::Dcgm => {
+                self.set_operand_phase(operand, OperandPhase::Ready);
+                self.monitor_opens(operand);
+            }
             Operand::MpsControlDaemon => self.mps_looks(),
         }
     }
@@ -167,10 +185,9 @@ impl Node {
         match operand {
             Operand::DevicePlugin if was_ready => self.plugin_stopped(serial),
             Operand::MigManager => self.manager_stopped(),
+            Operand::DcgmExporter | Operand::Dcgm => self.monitor_closes(operand),
             Operand::DevicePlugin
             | Operand::GpuFeatureDiscovery
-            | Operand::DcgmExporter
-            | Operand::Dcgm
             | Operand::OperatorValidator
             | Operand::MpsControlDaemon => {}
         }

@@ -8,6 +8,7 @@ use mig::resource::GpuResource;
 
 use crate::change::What;
 use crate::devices;
+use crate::fault::NodeFault;
 use crate::operand::Operand;
 use crate::pod::{Admission, Opens, Pod, PodName, PodPhase, PodSpec};
 use crate::sharing;
@@ -28,6 +29,9 @@ impl Node {
     pub fn bind_late(&mut self, spec: PodSpec, starts: SignedDuration) -> &PodPhase {
         let name = spec.name.clone();
         self.end(&name);
+        if !spec.requests.is_empty() {
+            self.free_ended(false);
+        }
         let (phase, devices) = match self.admit(&spec) {
             Ok(devices) => (PodPhase::Starting, devices),
             Err((reason, message)) => (PodPhase::Failed { reason, message }, BTreeMap::new()),
@@ -44,7 +48,8 @@ impl Node {
         self.changed(What::Pod { name: name.clone(), phase: phase.clone() });
         let admission = if is_asked { Admission::Chosen } else { Admission::Entered };
         self.note_shared_unawares(&name, &devices);
-        let pod = Pod { spec, bound: self.now, phase, devices, admission, clients: Vec::new() };
+        let pod =
+            Pod { spec, bound: self.now, phase, devices, admission, forgotten: false, clients: Vec::new() };
         self.pods.insert(name.clone(), pod);
         self.refresh_allocations();
         &self.pods[&name].phase
@@ -84,7 +89,7 @@ impl Node {
             let has: BTreeSet<&String> = self
                 .pods
                 .values()
-                .filter(|pod| pod.holds())
+                .filter(|pod| pod.holds() && !pod.forgotten)
                 .flat_map(|pod| pod.devices.values().flatten())
                 .collect();
             let holders = self.pods.values().filter(|pod| pod.holds());
@@ -152,6 +157,22 @@ impl Node {
         }
     }
 
+    /// The kubelet is asked for its `List`. Like an allocation, it frees the devices of pods that have ended; amid an
+    /// allocation it may forget what is chosen, where a fault says that it is such a kubelet.
+    pub fn list(&mut self) {
+        self.free_ended(self.has_fault(&NodeFault::ListForgets));
+    }
+
+    /// If there are devices of ended pods, who has what is made anew from the books: what is chosen and not entered yet may
+    /// be forgotten, and stays so after it is entered, until devices are freed again.
+    fn free_ended(&mut self, forgets: bool) {
+        if std::mem::take(&mut self.is_to_free) {
+            for pod in self.pods.values_mut().filter(|pod| pod.holds()) {
+                pod.forgotten = pod.admission != Admission::Entered && (pod.forgotten || forgets);
+            }
+        }
+    }
+
     /// The plugin's stream has ended: whoever waits for its answer is refused.
     pub(crate) fn plugin_does_not_answer(&mut self) {
         let waits = |pod: &Pod| pod.holds() && pod.admission == Admission::Chosen;
@@ -180,6 +201,7 @@ impl Node {
             self.machine.close(*client);
         }
         self.release(&pod);
+        self.is_to_free |= !pod.devices.is_empty();
         // Who shared a device with it has it still.
         self.refresh_allocations();
         Some(pod)

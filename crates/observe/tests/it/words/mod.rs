@@ -17,12 +17,19 @@ pub fn now() -> Timestamp {
 /// Reads manifests that are right, and looks at them.
 #[track_caller]
 pub fn see(objects: &[Value]) -> ClusterView {
+    see_with(objects, |_| ())
+}
+
+/// The same, with what the operator knows beside the objects.
+#[track_caller]
+pub fn see_with(objects: &[Value], knows: impl FnOnce(&mut Objects)) -> ClusterView {
     let mut all = Objects::default();
     let mut problems = Vec::new();
     for object in objects {
         manifest::read(&mut all, "test.yaml", &object.to_string(), &mut problems);
     }
     assert_eq!(problems, [], "the objects can be read");
+    knows(&mut all);
     observe::observe(&all, Catalog::builtin(), &Settings::default(), now())
 }
 

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use crate::agent_seen::ListAsked;
 use crate::observed::{Listing, Pod, PodPhase};
 use crate::operand::Operand;
-use crate::outlook::{Trouble, WaitsFor};
+use crate::outlook::{StartBlocker, Trouble, WaitsFor};
 use crate::progress::Phase;
 
 use super::super::{Flow, Run};
@@ -54,6 +54,10 @@ impl Run<'_> {
         let wish = ordered.unwrap_or_else(|| change.wish());
         if !wish.destroys() {
             return Ok(());
+        }
+        // Whoever wrote the account may have called held slices idle.
+        if agent.unguarded {
+            return Err(StartBlocker::AgentUnguarded.to_string());
         }
         let report = agent.account.report;
         let begun_after = if self.listed_after(report) { report } else { ReportNumber::default() };

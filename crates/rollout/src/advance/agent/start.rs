@@ -43,8 +43,8 @@ impl Run<'_> {
         }
         self.remember_slices();
         let handed = self.seen.label() == Some(names::HANDED_TO_AGENT);
-        if handed && !self.seen.agent.as_ref().is_some_and(|agent| agent.alive) {
-            return self.hold(StartBlocker::AgentAway);
+        if let Some(hold) = self.agent_missing().filter(|_| handed) {
+            return self.hold(hold);
         }
         if let Some(flow) = self.agent_offers_otherwise() {
             return flow;
@@ -148,14 +148,23 @@ impl Run<'_> {
         Ok(changes)
     }
 
+    /// Why nothing that the agent says is acted upon, if that is so.
+    fn agent_missing(&self) -> Option<StartBlocker> {
+        match &self.seen.agent {
+            Some(agent) if agent.alive => None,
+            Some(agent) if agent.unguarded => Some(StartBlocker::AgentUnguarded),
+            Some(_) | None => Some(StartBlocker::AgentAway),
+        }
+    }
+
     /// Everything that must be right before a change, the heaviest first.
     fn agent_preflight(&self) -> Option<StartBlocker> {
         let seen = self.seen;
         if let Some(who) = seen.manager {
             return Some(StartBlocker::HandsOff { who: who.to_string() });
         }
-        if !seen.agent.as_ref().is_some_and(|agent| agent.alive) {
-            return Some(StartBlocker::AgentAway);
+        if let Some(hold) = self.agent_missing() {
+            return Some(hold);
         }
         if !seen.ready {
             return Some(StartBlocker::NotReady);

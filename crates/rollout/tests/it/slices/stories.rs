@@ -138,6 +138,54 @@ fn a_hold_that_somebody_lifts_is_taken_back_and_nothing_is_destroyed() {
     assert_eq!(walk.progress.set_back.as_ref().unwrap().why.name(), "HoldLifted");
 }
 
+/// Somebody deletes the agents' admission policy: from then on, the token of any agent could have written the report.
+#[test]
+fn without_the_admission_policy_nothing_is_permitted_and_it_goes_on_when_it_is_back() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let name = ["gpu-a", "gpu-b"][usize::from(gpu)];
+    let before = walk.has(name);
+    walk.unguarded = true;
+    walk.want(gpu, layout);
+    for _ in 0..20 {
+        round(&mut walk);
+        assert!(!walk.cordoned && !walk.held, "{:?}", walk.actions);
+    }
+    let unguarded = Some(Outlook::Holding(StartBlocker::AgentUnguarded));
+    assert_eq!(walk.last.as_ref().map(|answer| answer.outlook.clone()), unguarded);
+    walk.unguarded = false;
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    walk.unguarded = true;
+    until(&mut walk, "it is taken back", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    assert_eq!(walk.last.as_ref().map(|answer| answer.outlook.clone()), unguarded);
+    assert_eq!(walk.has(name), before);
+
+    walk.unguarded = false;
+    until(&mut walk, "it is done", |walk| walk.has(name) == places(layout) && walk.rests());
+}
+
+/// The agent that claimed it reports anew, which voids its permit; it gets no other by a report that anybody could have
+/// written.
+#[test]
+fn a_change_that_is_claimed_gets_no_new_permit_without_the_admission_policy() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let name = ["gpu-a", "gpu-b"][usize::from(gpu)];
+    walk.want(gpu, layout);
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    let before = walk.has(name);
+    walk.unguarded = true;
+    walk.world.process.dies();
+    for _ in 0..30 {
+        round(&mut walk);
+    }
+    assert_eq!((phase(&walk), walk.has(name)), (Phase::Changing, before), "nothing is destroyed");
+    assert!(walk.cordoned && walk.held);
+    walk.unguarded = false;
+    until(&mut walk, "its outcome ends it", Walk::rests);
+    assert_eq!(walk.has(name), places(layout));
+}
+
 #[test]
 fn an_agent_that_vanishes_before_its_claim_costs_nothing_and_after_it_the_node_says_so_until_it_is_back() {
     let mut walk = notebook();

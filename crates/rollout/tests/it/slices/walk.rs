@@ -52,6 +52,8 @@ pub(super) struct Walk {
     pub(super) held: bool,
     pub(super) cordoned: bool,
     pub(super) alive: bool,
+    /// The admission policy of the agents is not there.
+    pub(super) unguarded: bool,
     pub(super) admission: Admission,
     pub(super) manager: bool,
     pub(super) manager_pod: bool,
@@ -118,6 +120,7 @@ impl Walk {
             held: false,
             cordoned: false,
             alive: true,
+            unguarded: false,
             admission: Admission::Admitted,
             manager: false,
             manager_pod: false,
@@ -247,7 +250,8 @@ impl Walk {
             report: None,
             sharing: slicewright_rollout::SharingSeen::default(),
             agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
-                alive: self.alive && account.boot == self.world.boot,
+                alive: self.alive && !self.unguarded && account.boot == self.world.boot,
+                unguarded: self.unguarded,
                 begins: !self.world.only_reports,
                 gpus: gpus(&account),
                 account,
