@@ -8,7 +8,7 @@ use api::foreign::notebook::STOPPED;
 use controller::settings::Kueue;
 use e2e::expect::allocatable;
 use e2e::manifests::Manifest;
-use e2e::wire::Wire;
+use e2e::wire::{Death, Wire};
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, policy, scenario, wait, workbench};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
@@ -305,4 +305,88 @@ fn a_node_that_is_lost_under_a_workbench_gives_its_next_pod_back_to_the_queue_an
         ensure!(!story.contains("RepartitionTakenBack"), "a change was begun too early: {story}");
         Ok(())
     });
+}
+
+/// How often the operator sent a workload back, as the API server heard it: also where the operator did not hear the
+/// answer.
+fn retries(scene: &Scene, workload: &str) -> anyhow::Result<usize> {
+    let sends_back = |write: &e2e::audit::Request| {
+        let checks =
+            write.request_object.as_ref().and_then(|body| body["status"]["admissionChecks"].as_array());
+        checks.is_some_and(|checks| checks.iter().any(|check| check["state"] == "Retry"))
+    };
+    let writes = scene.audit()?.writes()?;
+    let of_it = writes.iter().filter(|write| {
+        write.object_ref.resource == "workloads"
+            && write.object_ref.name.contains(workload)
+            && write.response_status.code < 300
+    });
+    Ok(of_it.filter(|write| sends_back(write)).count())
+}
+
+/// How often Kueue has taken the workload of a workbench back for the sake of a check.
+async fn times_evicted(scene: &Scene, lab: &str) -> anyhow::Result<i64> {
+    let all = workloads(scene).await?.list(&ListParams::default()).await?.items;
+    let of_it = all.iter().find(|workload| workload.name_any().contains(lab));
+    let status = &of_it.with_context(|| format!("{lab} has no workload"))?.data["status"];
+    let evictions = status["schedulingStats"]["evictions"].as_array().into_iter().flatten();
+    Ok(evictions.filter_map(|eviction| eviction["count"].as_i64()).sum())
+}
+
+/// Two workbenches have a node: one runs, and the pod of the other, which Kueue has let go, is still held back by
+/// somebody else. That node is taken away by others, and the operator dies when it sends the second one back.
+async fn dies_at_a_retry(scene: &mut Scene, death: Death) -> anyhow::Result<()> {
+    queue_over(scene, &["n1", "n2", "n3"], &["n3"]).await?;
+    scene.apply(policy("research", "research").at_a_time(2)).await?;
+    let runs = workbench("runs", &mig("3g.40gb"), 1).labelled(QUEUE, "research");
+    scene.apply(runs).await?;
+    let first = scene.workbench_runs("runs").await?;
+    let uid = scene.pods().get("runs-0").await?.uid();
+    ensure!(held_back(scene).await? == first, "the second slice of the same GPU is free");
+    scene.is_quiet().await?;
+    scene.kill_operators();
+
+    scene.patch_node(&first, json!({"spec": {"unschedulable": true}})).await?;
+    scene.stays_cordoned(&first);
+    let wire = Wire::dying_at("status of a Workload", death);
+    scene.operator_through(wire.clone(), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
+    wait::asking("the operator is about to send it back", scene.patience(), async || {
+        Ok(if wire.tried().contains_key("status of a Workload") {
+            Ok(())
+        } else {
+            Err(format!("{:?}", wire.tried()))
+        })
+    })
+    .await?;
+    wire.is_written().await;
+    scene.kill_operators();
+    let done = usize::from(death == Death::After);
+    ensure!(retries(scene, "lab")? == done, "the API server has heard it {done} times");
+
+    // The next one finds whichever it was.
+    scene.operator_through(Wire::default(), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
+    let other = if first == "n1" { "n2" } else { "n1" };
+    check_says(scene, "lab", "Ready", &format!("its slices are free on {other}")).await?;
+    wait_for_gates(scene, "lab-0", &[HOLD]).await?;
+    let_go(scene).await?;
+    assert_eq!(scene.workbench_runs("lab").await?, other);
+    ensure!(!was_unschedulable(scene, "lab-0").await?, "its slice was there before anybody looked for it");
+    scene.is_quiet().await?;
+    assert_eq!(retries(scene, "lab")?, 1, "it is sent back once");
+    assert_eq!(times_evicted(scene, "lab").await?, 1, "and Kueue took it back once");
+    // Who runs there keeps what it has.
+    assert_eq!(retries(scene, "runs")?, 0);
+    assert_eq!(times_evicted(scene, "runs").await?, 0);
+    assert_eq!(scene.pods().get("runs-0").await?.uid(), uid, "it is the same pod");
+    Ok(())
+}
+
+#[test]
+fn an_operator_that_dies_before_it_has_sent_a_workload_back_is_followed_by_one_that_does_so_once() {
+    scenario(async |scene| dies_at_a_retry(scene, Death::Before).await);
+}
+
+#[test]
+fn an_operator_that_dies_when_it_has_sent_a_workload_back_is_followed_by_one_that_does_not_do_so_again() {
+    scenario(async |scene| dies_at_a_retry(scene, Death::After).await);
 }

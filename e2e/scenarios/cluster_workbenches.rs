@@ -1,12 +1,20 @@
 //! The replacements for OpenShift AI: the effects on a Notebook without our operator.
 
-use e2e::{NodeSpec, Scene, TEAM, mig, scenario, scenario_on_any_nodes, workbench};
+use std::collections::BTreeSet;
+
+use anyhow::ensure;
+use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, scenario, scenario_on_any_nodes, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 
 const STOPPED: &str = "kubeflow-resource-stopped";
+
+fn notebooks(scene: &Scene) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", "Notebook"));
+    Api::namespaced_with(scene.client(), TEAM, &resource)
+}
 
 /// Waits until something is true of a Notebook.
 async fn notebook<T>(
@@ -15,8 +23,7 @@ async fn notebook<T>(
     what: &str,
     judge: impl Fn(&DynamicObject) -> Option<T>,
 ) -> anyhow::Result<T> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", "Notebook"));
-    let api: Api<DynamicObject> = Api::namespaced_with(scene.client(), TEAM, &resource);
+    let api = notebooks(scene);
     let waiting = kube::runtime::wait::await_condition(api, name, |object: Option<&DynamicObject>| {
         object.is_some_and(|object| judge(object).is_some())
     });
@@ -121,5 +128,36 @@ fn an_idle_workbench_is_culled_when_culling_is_on() {
         })
         .await?;
         scene.is_gone("lab-0").await
+    });
+}
+
+/// The notebook controller writes a status whenever it looks at a workbench, with the time of it.
+#[test]
+fn a_status_that_is_written_again_and_again_by_its_controller_makes_the_operator_write_nothing() {
+    scenario(async |scene| {
+        let eight_gpus =
+            |name: &str| NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-7g.80gb");
+        scene.research_has(["n1", "n2"].map(eight_gpus)).await?;
+        scene.apply(pod("holds", &mig("7g.80gb"), 8)).await?;
+        scene.runs("holds").await?;
+        scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
+        scene.workbench_runs("lab").await?;
+        scene.converged("research").await?;
+        scene.is_quiet().await?;
+        let audit = scene.audit_from_now()?;
+        let api = notebooks(scene);
+        let (mut touched, mut times) = (0, BTreeSet::new());
+        wait::asking("its status has had four times", scene.patience(), async || {
+            touched += 1;
+            let seen = json!({"metadata": {"annotations": {"team.example/touched": touched.to_string()}}});
+            scene.patch(object("lab"), seen).await?;
+            times.insert(api.get("lab").await?.data["status"]["conditions"][0]["lastProbeTime"].to_string());
+            Ok(if times.len() >= 4 { Ok(()) } else { Err(format!("{times:?}")) })
+        })
+        .await?;
+        scene.is_quiet().await?;
+        let written: Vec<String> = audit.writes()?.iter().map(ToString::to_string).collect();
+        ensure!(written.is_empty(), "the operator wrote: {written:#?}");
+        Ok(())
     });
 }

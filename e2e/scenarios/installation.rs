@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, ensure};
+use api::foreign::hardware_profile::{DISABLED, MANAGED_BY, MANAGER, PROFILE_NAME, PROFILE_NAMESPACE};
 use e2e::audit::Audit;
 use e2e::control_plane::{ControlPlane, client_of};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use e2e::operator::{self, Operator};
 use e2e::rights::Used;
-use e2e::{policy, wait};
+use e2e::{TEAM, policy, wait};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -25,12 +26,17 @@ use packaging::{Helm, REGISTRY};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::menu::APPLICATIONS;
+
 /// The release, and what its objects are named after.
 const RELEASE: &str = "slicewright";
 /// The account of the hook.
 const HOOK: &str = "slicewright-release";
 /// The hook, as the API server knows it: what it asks for is written down.
 const HOOKS_USER: &str = "system:serviceaccount:slicewright-system:slicewright-release";
+
+/// Profiles of ours: one that something names, and one that nothing names.
+const PROFILES: [&str; 2] = ["a100-3g-40gb-named", "a100-3g-40gb-unnamed"];
 
 /// A cluster of its own: what is installed here would be in the way of others.
 struct Site {
@@ -218,6 +224,53 @@ fn check() -> Value {
     json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "gpu-slices"}})
 }
 
+/// A hardware profile as the operator has published it.
+fn profile(name: &str) -> Value {
+    json!({
+        "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+        "metadata": {"name": name, "namespace": APPLICATIONS, "labels": {MANAGED_BY: MANAGER}, "annotations": {DISABLED: "false"}},
+        "spec": {"identifiers": [
+            {"displayName": "3g.40gb", "identifier": "nvidia.com/mig-3g.40gb", "minCount": 1, "defaultCount": 1}]},
+    })
+}
+
+/// OpenShift AI with two profiles of ours: a stopped workbench names one of them, and nothing the other.
+async fn publish_profiles(site: &Site) -> anyhow::Result<()> {
+    let of_ai = |crd: &Value| {
+        let group = crd["spec"]["group"].as_str().unwrap_or_default();
+        ["kubeflow.org", "infrastructure.opendatahub.io"].contains(&group)
+    };
+    let crds: Vec<Value> = objects::foreign_crds()?.into_iter().filter(of_ai).collect();
+    objects::install_crds(&site.client, &crds).await?;
+    for namespace in [APPLICATIONS, TEAM] {
+        objects::ensure_namespace(&site.client, namespace, &json!({})).await?;
+    }
+    for name in PROFILES {
+        objects::apply(&site.client, &profile(name)).await?;
+    }
+    let lab = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"name": "lab", "namespace": TEAM, "annotations": {
+            "kubeflow-resource-stopped": "2026-11-20T10:00:00Z",
+            PROFILE_NAME: PROFILES[0], PROFILE_NAMESPACE: APPLICATIONS,
+        }},
+        "spec": {"template": {"spec": {"containers": [{"name": "lab", "image": "registry.example/lab:1"}]}}},
+    });
+    objects::apply(&site.client, &lab).await?;
+    Ok(())
+}
+
+/// The versions of both profiles: whoever wrote to one changed it.
+async fn versions_of_profiles(site: &Site) -> anyhow::Result<Vec<Option<String>>> {
+    let (api, _) = objects::api_of(&site.client, &profile("any")).await?;
+    let mut versions = Vec::new();
+    for name in PROFILES {
+        let there = api.get(name).await.with_context(|| format!("the profile {name} is gone"))?;
+        versions.push(there.resource_version());
+    }
+    Ok(versions)
+}
+
 #[test]
 fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_survive() {
     on_a_site(async |site| {
@@ -258,6 +311,8 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         // A node that we hold when everything goes, and what we know of it.
         hold_a_node(site).await?;
         make_a_check(site).await?;
+        publish_profiles(site).await?;
+        let published = versions_of_profiles(site).await?;
         let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
         let scaled =
             wait::until_one(deployments, RELEASE, "the operator is scaled down", wait::PATIENCE, |d| {
@@ -293,6 +348,8 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         ensure!(unused.is_empty() && refused.is_empty(), "unused: {unused:?}; refused: {refused:?}");
 
         assert_eq!(site.replicas().await?, None);
+        // Whoever is started again may need what it names (docs/adr/0016).
+        assert_eq!(versions_of_profiles(site).await?, published, "nobody has touched the profiles");
         assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
         let crds: Api<CustomResourceDefinition> = Api::all(site.client.clone());
         crds.get("gpupartitionpolicies.slicewright.io")

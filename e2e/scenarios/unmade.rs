@@ -1,6 +1,6 @@
 //! A workbench whose pod is never created: only its StatefulSet knows why.
 
-use e2e::{NodeSpec, POOL, TEAM, mig, pod, policy, scenario, workbench};
+use e2e::{NodeSpec, POOL, TEAM, mig, pod, policy, scenario, wait, workbench};
 use serde_json::json;
 
 #[test]
@@ -18,6 +18,13 @@ fn who_waits_for_a_pod_that_a_quota_forbids_reads_what_the_statefulset_says_and_
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
         let said = scene.told("Notebook", "lab", "its StatefulSet cannot create its pod").await?;
         assert!(said.contains("exceeded quota: no-labs"), "{said}");
+        // The set tries again and again, and what it says then is the newest: every release shows it in red.
+        wait::asking("every release reads that there is no pod", wait::PATIENCE, async || {
+            let lines = scene.lines_without_a_pod("lab").await?;
+            let is_read = lines.iter().all(|line| line == "Failed to create pod");
+            Ok(if is_read { Ok(()) } else { Err(format!("{lines:?}")) })
+        })
+        .await?;
         // The slice that was cut for it goes to who can start.
         scene.apply(pod("trains", &mig("7g.80gb"), 8)).await?;
         scene.apply(pod("trains-too", &mig("7g.80gb"), 8)).await?;

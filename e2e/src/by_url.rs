@@ -12,11 +12,11 @@ use crate::certificates::Authority;
 use crate::{objects, ports};
 
 /// Where one program's webhooks are reached.
-pub(crate) struct ByUrl {
+pub struct ByUrl {
     /// The port on which it has to serve.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The folder with its certificate, `tls.crt` and `tls.key`.
-    pub(crate) certificates: PathBuf,
+    pub certificates: PathBuf,
     authority: ByteString,
 }
 
@@ -25,7 +25,7 @@ impl ByUrl {
     ///
     /// # Errors
     /// When there is no port, or the certificate cannot be made or written.
-    pub(crate) fn new(folder: &Path) -> anyhow::Result<Self> {
+    pub fn new(folder: &Path) -> anyhow::Result<Self> {
         let authority = Authority::new()?;
         let server = authority.server()?;
         let certificates = folder.join("certificates");
@@ -37,7 +37,8 @@ impl ByUrl {
     }
 
     /// A `clientConfig` for this path.
-    pub(crate) fn client_config(&self, path: &str) -> Value {
+    #[must_use]
+    pub fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://127.0.0.1:{}{path}", self.port), "caBundle": self.authority})
     }
 
@@ -48,7 +49,7 @@ impl ByUrl {
     ///
     /// # Errors
     /// When the manifest cannot be read.
-    pub(crate) fn webhooks(
+    pub fn webhooks(
         &self,
         program: &str,
         manifest: &Path,

@@ -53,7 +53,7 @@ pub(crate) fn is_of_a_scenario(node: &Node) -> bool {
 }
 
 /// What a pod does, in words.
-fn phase(pod: &Pod) -> &str {
+pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("without a phase")
 }
 

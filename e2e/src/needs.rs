@@ -61,6 +61,7 @@ const WHY: &[(&str, &str)] = &[
     ("queues_later::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("quota::", "Kueue is a process beside the control plane there"),
+    ("reads::", "it wants nodes with eight GPUs each, and Kueue beside the control plane"),
     ("refusals::", "this part of it wants virtual nodes"),
     ("refused_writes::", "it keeps everybody's nodes, maps or events from being written"),
     ("release::", "it lets things go wrong on virtual nodes"),

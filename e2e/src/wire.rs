@@ -37,15 +37,26 @@ impl Fault {
         [Self::Conflict, Self::Busy, Self::NotDone, Self::Done, Self::Slow, Self::CutOff];
 }
 
+/// When an operator dies, as its last write sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// The write is not done.
+    Before,
+    /// It is done, and no answer comes.
+    After,
+}
+
 /// A wire. Its clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Wire {
     faults: &'static [Fault],
     /// How many writes are done and heard of before the one that is the last.
     dies_after: Option<usize>,
+    /// At the first write of which kind the operator is to die, and when.
+    dies_at: Option<(&'static str, Death)>,
     /// How often each kind of write was tried.
     tried: Arc<Mutex<BTreeMap<&'static str, usize>>>,
-    /// A write was done, after which the operator is to die.
+    /// It is the moment at which the operator is to die.
     written: CancellationToken,
     /// From when on watches of nodes and pods say nothing any more.
     silent: CancellationToken,
@@ -81,6 +92,7 @@ impl Wire {
         Self {
             faults,
             dies_after: None,
+            dies_at: None,
             tried: Arc::default(),
             written,
             silent,
@@ -96,6 +108,13 @@ impl Wire {
     #[must_use]
     pub fn dying_after(writes: usize) -> Self {
         Self { dies_after: Some(writes), ..Self::failing(&[]) }
+    }
+
+    /// At the first write of this kind the operator dies; no other write is done from then on. The kinds are those of
+    /// [`Wire::tried`].
+    #[must_use]
+    pub fn dying_at(kind: &'static str, death: Death) -> Self {
+        Self { dies_at: Some((kind, death)), ..Self::failing(&[]) }
     }
 
     /// It is like this from now on, for what is asked from now on.
@@ -123,7 +142,7 @@ impl Wire {
         self.open_silent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the write is done after which the operator is to die.
+    /// Waits for the moment at which the operator is to die: a write is done, or is about to be.
     pub async fn is_written(&self) {
         self.written.cancelled().await;
     }
@@ -210,6 +229,17 @@ impl Wire {
             let answer = client.send(request).await;
             self.written.cancel();
             return if answer.is_ok() { pending().await } else { answer };
+        }
+        if let Some((last, death)) =
+            self.dies_at.filter(|(last, _)| kind == *last || self.written.is_cancelled())
+        {
+            let is_it = kind == last && times == 1 && !self.written.is_cancelled();
+            if is_it && death == Death::After {
+                // The API server has its answer ready, and nobody hears it.
+                drop(client.send(request).await);
+            }
+            self.written.cancel();
+            return pending().await;
         }
         match self.faults.get(times - 1) {
             None => client.send(request).await,

@@ -132,7 +132,8 @@ struct OpenShiftAi {
     hardware_profile_queues: Vec<String>,
     /// How long a published profile has to be unattainable before it is
     /// disabled, how long it has to be attainable before it is enabled again,
-    /// and how long it stays disabled before it is deleted
+    /// how long it stays disabled before it is deleted, and how long one that
+    /// somebody has deleted is missing before it is published again
     #[arg(long, env = "SLICEWRIGHT_HARDWARE_PROFILE_HOLD", default_value = "10m", value_name = "DURATION", value_parser = duration)]
     hardware_profile_hold: Duration,
 }

@@ -38,6 +38,7 @@ mod openshift_ai;
 mod perform;
 mod pod_object;
 mod policy;
+mod reissued;
 mod resource_version;
 mod setup;
 mod shared;

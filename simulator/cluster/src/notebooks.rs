@@ -1,21 +1,23 @@
 //! A replacement for the notebook controller: a StatefulSet for each Notebook, the stop annotation, the
-//! restart annotation, culling, and the mirror of the pod's conditions. Pure: [`Book`] has the observed
-//! state, [`Book::due`] returns the resulting writes; the real controller creates the StatefulSet's pod.
+//! restart annotation, culling, the mirror of the pod's conditions, and what is said on the pod once more.
+//! Pure: [`Book`] has the observed state, [`Book::due`] returns the resulting writes; the StatefulSet controller,
+//! which is real, creates the pod.
 
 use std::collections::BTreeMap;
 
+use api::foreign::HardwareProfile;
 use api::foreign::notebook::STOPPED;
-use api::foreign::{HardwareProfile, Notebook};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::core::DynamicObject;
 use operands::PodName;
 use serde_json::{Value, json};
 
 use crate::node_object::whole_seconds;
+use crate::reissued::Reissued;
 use crate::resource_version::version;
-use workbenches::{Injected, inject};
+use workbenches::profile::{newest, review};
 
 /// On a StatefulSet: from what its template was made.
 const TEMPLATE: &str = "sim.slicewright.io/template";
@@ -30,8 +32,20 @@ pub(crate) enum Write {
     /// A merge patch.
     PatchSet(PodName, Value),
     PatchNotebook(PodName, Value),
-    PatchStatus(PodName, Value),
+    /// With the digest of what it was made of.
+    PatchStatus(PodName, Value, String),
     DeletePod(PodName),
+    /// What the event of this name says, on the Notebook.
+    Reissue(PodName, Box<Event>),
+}
+
+/// What the webhook makes of a Notebook.
+#[derive(Clone)]
+struct Injected {
+    /// The pod's spec.
+    spec: Value,
+    /// The local queue, for the label.
+    queue: Option<String>,
 }
 
 /// Culling, as its ConfigMap says; off without one.
@@ -63,6 +77,9 @@ pub(crate) struct Book {
     /// Since when each Notebook's pod runs, in virtual time: nobody works in
     /// these notebooks.
     idle_since: BTreeMap<PodName, Timestamp>,
+    /// Of what the status of each Notebook was made when it was last written.
+    reconciled: BTreeMap<PodName, String>,
+    pub(crate) reissued: Reissued,
 }
 
 /// Takes an object in unless it is older than the one that is there.
@@ -85,13 +102,26 @@ impl Book {
         let mut due = Vec::new();
         self.injected.retain(|name, _| self.notebooks.contains_key(name));
         self.idle_since.retain(|name, _| self.notebooks.contains_key(name));
+        self.reconciled.retain(|name, _| self.notebooks.contains_key(name));
         for name in self.notebooks.keys().cloned().collect::<Vec<_>>() {
             self.set_due(&name, &mut due);
-            self.status_due(&name, &mut due);
+            self.status_due(&name, real_now, &mut due);
             self.restart_due(&name, &mut due);
             self.cull_due(&name, now, real_now, &mut due);
         }
+        let said_again = self.reissued.due(&self.notebooks, &self.pods, real_now);
+        due.extend(said_again.map(|(of, event)| Write::Reissue(of, Box::new(event))));
         due
+    }
+
+    /// An event of a pod or a set came.
+    pub(crate) fn heard(&mut self, event: Event) {
+        self.reissued.heard(event, &self.notebooks, &self.pods);
+    }
+
+    /// The status of a Notebook was written.
+    pub(crate) fn reconciled(&mut self, name: PodName, of: String) {
+        self.reconciled.insert(name, of);
     }
 
     /// When something is due without anybody writing, in virtual time.
@@ -131,20 +161,18 @@ impl Book {
     /// digest. Nothing when the webhook would have refused it.
     fn injection(&mut self, name: &PodName) -> Option<(String, Injected)> {
         let object = self.notebooks.get(name)?;
-        let written = json!([object.metadata.annotations, object.metadata.labels, object.data["spec"]]);
-        let written = written.to_string();
+        let written = written(object);
         if self.injected.get(name).is_none_or(|(at, _)| *at != written) {
-            let notebook: Notebook = serde_json::from_value(json!({"metadata": object.metadata})).ok()?;
-            let spec = object.data["spec"]["template"]["spec"].clone();
-            let injected = match notebook.hardware_profile() {
-                None => Injected { spec, queue: None },
-                Some((namespace, profile)) => {
-                    match self.profiles.get(&PodName::new(&namespace, &profile)) {
-                        Some(profile) => inject(&name.name, spec, profile),
-                        // A stale reference is let through; a new one is not.
-                        None => self.injected.get(name).map(|(_, before)| before.clone())?,
-                    }
-                }
+            let find = |namespace: &str, profile: &str| {
+                self.profiles.get(&PodName::new(namespace, profile)).cloned()
+            };
+            let injected = match review(newest(), serde_json::to_value(object).ok()?, None, find) {
+                Ok(reviewed) => Injected {
+                    spec: reviewed.notebook["spec"]["template"]["spec"].clone(),
+                    queue: reviewed.notebook["metadata"]["labels"][QUEUE].as_str().map(str::to_owned),
+                },
+                // A stale reference is let through; a new one is not.
+                Err(_) => self.injected.get(name).map(|(_, before)| before.clone())?,
             };
             self.injected.insert(name.clone(), (written, injected));
         }
@@ -152,20 +180,25 @@ impl Book {
         Some((digest(&injected.spec.to_string()), injected.clone()))
     }
 
-    fn status_due(&self, name: &PodName, due: &mut Vec<Write>) {
+    /// The controller writes the status whenever it looks at a workbench, also where nothing of it has changed: then
+    /// only the time is another one. It looks when the Notebook, its set or its pod changes.
+    fn status_due(&self, name: &PodName, real_now: Timestamp, due: &mut Vec<Write>) {
         let pod = self.pods.get(&pod_name(name));
-        let set = self.sets.get(&set_name(name));
-        let wanted = mirrored(&name.name, pod, set);
+        let Some(set) = self.sets.get(&set_name(name)) else { return };
         let object = &self.notebooks[name];
-        if set.is_some() && object.data["status"] != wanted {
-            let mut patch = json!({ "status": wanted });
-            for state in ["waiting", "running", "terminated"] {
-                // A merge patch keeps what it does not name.
-                let said = wanted["containerState"].get(state).cloned();
-                patch["status"]["containerState"][state] = said.unwrap_or(Value::Null);
-            }
-            due.push(Write::PatchStatus(name.clone(), patch));
+        let versions = [pod.map(|pod| version(&pod.metadata)), Some(version(&set.metadata))];
+        let looked_at = digest(&json!([written(object), versions]).to_string());
+        if self.reconciled.get(name) == Some(&looked_at) {
+            return;
         }
+        let wanted = mirrored(&name.name, pod, set, &whole_seconds(real_now));
+        let mut patch = json!({ "status": wanted });
+        for state in ["waiting", "running", "terminated"] {
+            // A merge patch keeps what it does not name.
+            let said = wanted["containerState"].get(state).cloned();
+            patch["status"]["containerState"][state] = said.unwrap_or(Value::Null);
+        }
+        due.push(Write::PatchStatus(name.clone(), patch, looked_at));
     }
 
     fn restart_due(&self, name: &PodName, due: &mut Vec<Write>) {
@@ -203,6 +236,11 @@ impl Book {
     }
 }
 
+/// All of a Notebook but its status.
+fn written(object: &DynamicObject) -> String {
+    json!([object.metadata.annotations, object.metadata.labels, object.data["spec"]]).to_string()
+}
+
 fn annotation<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
     object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
@@ -227,7 +265,7 @@ fn set_name(notebook: &PodName) -> PodName {
 }
 
 /// A short name for a text.
-fn digest(text: &str) -> String {
+pub(crate) fn digest(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -269,31 +307,32 @@ fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injecte
     .unwrap_or_default()
 }
 
-/// The status of a Notebook: its pod's conditions as they are.
-fn mirrored(name: &str, pod: Option<&Pod>, set: Option<&StatefulSet>) -> Value {
+/// The status of a Notebook: its pod's conditions as they are. Where the pod does not say when, it is now.
+fn mirrored(name: &str, pod: Option<&Pod>, set: &StatefulSet, now: &str) -> Value {
     let status = pod.and_then(|pod| pod.status.as_ref());
     let conditions: Vec<Value> = status
         .and_then(|status| status.conditions.as_ref())
         .into_iter()
         .flatten()
         .map(|condition| {
-            let mut mirror = json!({"type": condition.type_, "status": condition.status});
-            let mut put = |key: &str, value: Value| {
-                if !value.is_null() {
-                    mirror[key] = value;
-                }
+            let when = |time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+                time.map_or_else(|| json!(now), |time| json!(time))
             };
-            put("reason", json!(condition.reason));
-            put("message", json!(condition.message));
-            put("lastProbeTime", json!(condition.last_probe_time));
-            put("lastTransitionTime", json!(condition.last_transition_time));
+            let mut mirror = json!({"type": condition.type_, "status": condition.status,
+                "lastProbeTime": when(condition.last_probe_time.as_ref()),
+                "lastTransitionTime": when(condition.last_transition_time.as_ref())});
+            for (key, text) in [("reason", &condition.reason), ("message", &condition.message)] {
+                if let Some(text) = text {
+                    mirror[key] = json!(text);
+                }
+            }
             mirror
         })
         .collect();
     let states = status.and_then(|status| status.container_statuses.as_ref());
     let container = states.into_iter().flatten().find(|container| container.name == name);
     let state = container.and_then(|container| container.state.as_ref()).map_or(json!({}), |s| json!(s));
-    let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas).unwrap_or(0);
+    let ready = set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
     json!({"conditions": conditions, "containerState": state, "readyReplicas": ready})
 }
 
@@ -363,7 +402,8 @@ mod tests {
             for write in &due {
                 match write {
                     Write::CreateSet(set) => drop(self.book.sets.insert(lab(), (**set).clone())),
-                    Write::PatchStatus(_, patch) => {
+                    Write::PatchStatus(name, patch, of) => {
+                        self.book.reconciled(name.clone(), of.clone());
                         let mut notebook = serde_json::to_value(&self.book.notebooks[&lab()]).expect("data");
                         let mut status = patch["status"].clone();
                         let state = status["containerState"].as_object_mut().expect("a map");
@@ -376,7 +416,7 @@ mod tests {
                         let replicas = patch["spec"]["replicas"].as_i64().and_then(|n| i32::try_from(n).ok());
                         set.spec.get_or_insert_default().replicas = replicas;
                     }
-                    Write::PatchNotebook(..) | Write::DeletePod(_) => {}
+                    Write::PatchNotebook(..) | Write::DeletePod(_) | Write::Reissue(..) => {}
                 }
             }
             due
@@ -399,7 +439,39 @@ mod tests {
         desk.pod_runs();
         let due = desk.settle(at(0));
         assert!(matches!(&due[..], [Write::PatchStatus(..)]), "{due:?}");
-        assert_eq!(desk.settle(at(0)), [], "what is mirrored is not written again");
+        assert_eq!(desk.settle(at(0)), [], "nothing has changed since");
+    }
+
+    /// A controller of others that writes without need, to which the operator must not answer with writes.
+    #[test]
+    fn the_status_is_written_at_each_look_with_the_time_of_it() {
+        let mut desk = Desk::new(json!({}));
+        desk.pod_runs();
+        desk.settle(at(0));
+        desk.settle(at(0));
+        desk.annotate("notebooks.kubeflow.org/last-activity", Some(NOW));
+        let due = desk.settle(at(1));
+        let [Write::PatchStatus(_, patch, _)] = &due[..] else { panic!("{due:?}") };
+        assert_eq!(patch["status"]["conditions"][0]["lastProbeTime"], "2026-11-22T08:01:00Z");
+        assert_eq!(patch["status"]["readyReplicas"], 0);
+        assert_eq!(desk.settle(at(2)), []);
+    }
+
+    #[test]
+    fn what_is_said_on_the_pod_is_said_again_on_the_notebook() {
+        let mut desk = Desk::new(json!({}));
+        desk.pod_runs();
+        desk.settle(at(0));
+        desk.settle(at(0));
+        let event = json!({"metadata": {"name": "lab-0.1", "namespace": "a", "resourceVersion": "7"},
+            "involvedObject": {"kind": "Pod", "namespace": "a", "name": "lab-0"},
+            "type": "Normal", "reason": "SliceComing", "message": "n1 is changed for it"});
+        desk.book.heard(serde_json::from_value(event).expect("an event"));
+        let due = desk.settle(at(1));
+        let [Write::Reissue(of, again)] = &due[..] else { panic!("{due:?}") };
+        assert_eq!(again.message.as_deref(), Some("Reissued from pod/lab-0: n1 is changed for it"));
+        desk.book.reissued.said(of);
+        assert_eq!(desk.settle(at(1)), []);
     }
 
     #[test]
@@ -458,7 +530,10 @@ mod tests {
         assert_eq!(desk.settle(at(0)), [], "only a write to the Notebook asks the webhook again");
         desk.annotate("touched", Some("yes"));
         let due = desk.settle(at(0));
-        assert!(matches!(&due[..], [Write::PatchSet(..)]), "which then restarts it: {due:?}");
+        assert!(
+            matches!(&due[..], [Write::PatchSet(..), Write::PatchStatus(..)]),
+            "which then restarts it: {due:?}"
+        );
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use api::foreign::HardwareProfile;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use operands::PodName;
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +92,15 @@ pub async fn keep_workbenches(client: Client, clock: Clock, stop: CancellationTo
             };
         });
     };
+    let on_event = |seen: Seen<Event, PodName>| {
+        desk.write_down(|book| match seen {
+            Seen::There(event) => book.heard(event),
+            Seen::Gone(of) => book.reissued.expired(&of),
+        });
+    };
+    let about = |kind: &str| Config::default().fields(&format!("involvedObject.kind={kind}"));
+    let events = || -> Api<Event> { Api::all(client.clone()) };
+    let event_name = |event: &Event| name_of(&event.metadata);
     let maps = Config::default().fields(&format!("metadata.name={CULLER}"));
     futures::join!(
         follow(notebooks, Config::default(), stop.clone(), never(), |o| name_of(&o.metadata), on_notebook),
@@ -111,6 +121,8 @@ pub async fn keep_workbenches(client: Client, clock: Clock, stop: CancellationTo
             on_pod
         ),
         follow(profiles, Config::default(), stop.clone(), never(), |o| name_of(&o.metadata), on_profile),
+        follow(events(), about("Pod"), stop.clone(), never(), event_name, on_event),
+        follow(events(), about("StatefulSet"), stop.clone(), never(), event_name, on_event),
         follow(Api::all(client.clone()), maps, stop.clone(), never(), |_| (), on_culler),
         write(&client, &clock, &stop, &desk),
     );
@@ -134,6 +146,12 @@ async fn write(client: &Client, clock: &Clock, stop: &CancellationToken, desk: &
                         take(&mut book.notebooks, name_of(&object.metadata), *object);
                     }
                     Answer::Set(set) => take(&mut book.sets, name_of(&set.metadata), *set),
+                    Answer::Status(object, of) => {
+                        let name = name_of(&object.metadata);
+                        take(&mut book.notebooks, name.clone(), *object);
+                        book.reconciled(name, of);
+                    }
+                    Answer::Said(of) => book.reissued.said(&of),
                 }),
                 Ok(Err(error)) => {
                     tracing::debug!(write = ?one, error = &error as &dyn std::error::Error, "a write failed");
@@ -158,6 +176,10 @@ async fn write(client: &Client, clock: &Clock, stop: &CancellationToken, desk: &
 enum Answer {
     Notebook(Box<DynamicObject>),
     Set(Box<StatefulSet>),
+    /// With the digest of what the status was made of.
+    Status(Box<DynamicObject>, String),
+    /// Which event was said again.
+    Said(PodName),
 }
 
 async fn perform(client: &Client, write: &Write) -> kube::Result<Option<Answer>> {
@@ -185,10 +207,11 @@ async fn perform(client: &Client, write: &Write) -> kube::Result<Option<Answer>>
             .patch(&name.name, &params, &Patch::Merge(patch))
             .await
             .map(|object| Some(Answer::Notebook(Box::new(object)))),
-        Write::PatchStatus(name, patch) => notebooks(&name.namespace)
+        Write::PatchStatus(name, patch, of) => notebooks(&name.namespace)
             .patch_status(&name.name, &params, &Patch::Merge(patch))
             .await
-            .map(|object| Some(Answer::Notebook(Box::new(object)))),
+            .map(|object| Some(Answer::Status(Box::new(object), of.clone()))),
+        Write::Reissue(of, event) => say_again(client, event).await.map(|()| Some(Answer::Said(of.clone()))),
         Write::DeletePod(name) => {
             let api: Api<Pod> = Api::namespaced(client.clone(), &name.namespace);
             match api.delete(&name.name, &DeleteParams::default()).await {
@@ -196,5 +219,22 @@ async fn perform(client: &Client, write: &Write) -> kube::Result<Option<Answer>>
                 _ => Ok(None),
             }
         }
+    }
+}
+
+/// Creates an event, or counts it once more.
+async fn say_again(client: &Client, event: &Event) -> kube::Result<()> {
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    let name = event.metadata.name.as_deref().unwrap_or_default();
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+    match api.create(&PostParams::default(), event).await {
+        Err(error) if is(&error, 409) => {}
+        other => return other.map(drop),
+    }
+    let count = api.get_opt(name).await?.and_then(|event| event.count).unwrap_or(0) + 1;
+    let counted = json!({"count": count, "lastTimestamp": event.last_timestamp});
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(counted)).await {
+        Err(error) if !is(&error, 404) => Err(error),
+        _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 
 use api::foreign::HardwareProfile;
 use kube::core::DynamicObject;
-use workbenches::Injected;
+use workbenches::profile::{Refused, Reviewed, newest, review};
 
 use crate::store::{Shelf, path};
 
@@ -19,26 +19,17 @@ pub(crate) const APPLICATION_NAMESPACE: &str = "redhat-ods-applications";
 /// # Errors
 /// What the API server answers when there is no such profile.
 pub(crate) fn inject(notebook: &mut DynamicObject, profiles: &Shelf<DynamicObject>) -> Result<(), String> {
-    let annotation = |key| notebook.metadata.annotations.as_ref().and_then(|a| a.get(key)).cloned();
-    let Some(name) = annotation(PROFILE_NAME) else { return Ok(()) };
-    let own = notebook.metadata.namespace.clone().unwrap_or_default();
-    let namespace = annotation(PROFILE_NAMESPACE).unwrap_or(own);
-    let Some(profile) = profiles.get(&path(&namespace, &name)) else {
-        return Err(format!(
-            "admission webhook \"hardwareprofile-notebook-injector.opendatahub.io\" denied the request: \
-             hardware profile {name} not found in namespace {namespace}"
-        ));
+    let wrong =
+        |error: serde_json::Error| format!("the Notebook, or its hardware profile, cannot be read: {error}");
+    let find = |namespace: &str, name: &str| {
+        let profile = serde_json::to_value(profiles.get(&path(namespace, name))?).ok()?;
+        serde_json::from_value::<HardwareProfile>(profile).ok()
     };
-    let read = serde_json::to_value(profile).and_then(serde_json::from_value::<HardwareProfile>);
-    let profile = read.map_err(|error| format!("hardware profile {name} cannot be read: {error}"))?;
-    let own_name = notebook.metadata.name.clone().unwrap_or_default();
-    let Some(spec) = notebook.data.pointer_mut("/spec/template/spec") else { return Ok(()) };
-    let Injected { spec: injected, queue } = workbenches::inject(&own_name, spec.take(), &profile);
-    *spec = injected;
-    if let Some(queue) = queue {
-        let labels = notebook.metadata.labels.get_or_insert_default();
-        labels.insert("kueue.x-k8s.io/queue-name".to_owned(), queue);
-    }
+    let written = serde_json::to_value(&*notebook).map_err(wrong)?;
+    let Reviewed { notebook: stored, warnings: _ } = review(newest(), written, None, find).map_err(|Refused(why)| {
+        format!("admission webhook \"hardwareprofile-notebook-injector.opendatahub.io\" denied the request: {why}")
+    })?;
+    *notebook = serde_json::from_value(stored).map_err(wrong)?;
     Ok(())
 }
 
@@ -106,7 +97,7 @@ mod tests {
     fn a_profile_that_is_not_there_is_refused() {
         let error = inject(&mut notebook(json!({})), &Shelf::default()).expect_err("there is none");
         assert!(
-            error.ends_with("hardware profile slice not found in namespace redhat-ods-applications"),
+            error.ends_with("hardware profile 'slice' not found in namespace 'redhat-ods-applications'"),
             "{error}"
         );
     }

@@ -22,5 +22,6 @@ mod shared;
 mod small;
 mod snapshot;
 mod strategies;
+mod unknown_owners;
 mod whole_gpus;
 mod words;
