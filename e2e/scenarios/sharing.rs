@@ -24,9 +24,12 @@ fn by(replicas: u32) -> Policy {
 /// An administrator points ClusterPolicy to our map, which is there.
 async fn point(scene: &Scene, policy: &str) -> anyhow::Result<String> {
     let command = scene.says(policy, "Degraded", "True", "PluginMapNotOurs").await?;
-    let config = json!({"config": {"name": "slicewright-plugin-config"}});
-    scene.patch(settings(), json!({"spec": {"devicePlugin": config}})).await?;
+    points_to(scene, MAP).await?;
     Ok(command)
+}
+
+async fn points_to(scene: &Scene, map: &str) -> anyhow::Result<()> {
+    scene.patch(settings(), json!({"spec": {"devicePlugin": {"config": {"name": map}}}})).await
 }
 
 fn settings() -> Value {
@@ -365,5 +368,37 @@ fn a_node_whose_layout_and_sharing_both_change_is_cordoned_once() {
             assert_eq!(cordons.len(), 1, "{cordons:#?}");
         }
         Ok(())
+    });
+}
+
+#[test]
+fn cluster_policy_that_points_away_and_back_while_a_node_is_cut_delays_its_sharing_and_harms_nobody() {
+    scenario(async |scene| {
+        const SMALL: &str = "nvidia.com/mig-1g.10gb.shared";
+        const LARGE: &str = "nvidia.com/mig-3g.40gb.shared";
+        let node = NodeSpec::new("n1", 3, "A100-80GB").layout("all-3g.40gb").label(POOL, "research");
+        scene.nodes_are([node]).await?;
+        scene.operator().await?;
+        let cut = |slices: &[(&str, u32)], replicas: u32| {
+            let rules = json!([
+                {"resource": "nvidia.com/mig-3g.40gb", "replicas": 3},
+                {"resource": "nvidia.com/mig-1g.10gb", "replicas": replicas},
+            ]);
+            policy("research", "research")
+                .always(slices)
+                .spec("/sharing", json!({"type": "TimeSlicing", "rules": rules}))
+        };
+        scene.apply(cut(&[("3g.40gb", 2)], 3)).await?;
+        point(scene, "research").await?;
+        scene.offers_resources("n1", &[(LARGE, 18)]).await?;
+        scene.converged("research").await?;
+
+        scene.apply(cut(&[("1g.10gb", 7)], 2)).await?;
+        scene.phase("n1", "Changing").await?;
+        points_to(scene, "elsewhere").await?;
+        scene.phase("n1", "Verifying").await?;
+        points_to(scene, MAP).await?;
+        scene.offers_resources("n1", &[(SMALL, 42)]).await?;
+        scene.converged("research").await
     });
 }

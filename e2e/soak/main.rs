@@ -33,14 +33,17 @@ struct Args {
     /// and then. They need `cargo build -p slicewright-node-agent -p simulated-nvml`.
     #[arg(long)]
     agents: bool,
+    /// Whether there are T4s as well, which pods share: by how many changes, while they come and go.
+    #[arg(long)]
+    sharing: bool,
 }
 
 #[expect(clippy::print_stdout, reason = "what a soak found is its output")]
 fn main() -> ExitCode {
     let args = Args::parse();
     println!("seed {}, {} events", args.seed, args.events);
-    let Args { events, seed, settle_every, pause_ms, agents } = args;
-    let plan = Plan { events, seed, settle_every, pause_ms, agents };
+    let Args { events, seed, settle_every, pause_ms, agents, sharing } = args;
+    let plan = Plan { events, seed, settle_every, pause_ms, agents, sharing };
     let told = std::panic::catch_unwind(|| {
         scenario(async |scene| soak(scene, plan, |what| println!("{what}")).await);
     });

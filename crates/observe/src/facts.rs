@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use planner::names::PodRef;
 use rollout::map::{MigMap, NodeGpu};
 use rollout::observed::{Listing, MapSeen, Observed, Operator};
 use rollout::{GpuLayout, NodeLayout, Strategy};
@@ -54,6 +55,12 @@ impl OurMap {
     /// How the devices of a node are shared, by its labels and our map.
     pub(crate) fn sharing_of(&self, node: &Node) -> rollout::SharingSeen {
         self.plugin.of_node(node, &layouts::offered(node))
+    }
+
+    /// The first of these pods that reads keys of the map that `ClusterPolicy` named before ours.
+    fn pod_of_before(&self, pods: &[Bound<'_>]) -> Option<PodRef> {
+        let map = self.plugin.used()?;
+        pods.iter().find(|pod| pod.reads_another(map)).map(|pod| pod.seen.pod.clone())
     }
 
     /// What an entry means for the GPUs of a node, if they know its profiles.
@@ -113,7 +120,7 @@ pub(crate) fn read(
         operands,
         agent: None,
         report: None,
-        sharing: ours.sharing_of(node),
+        sharing: rollout::SharingSeen { pod_of_before: ours.pod_of_before(pods), ..ours.sharing_of(node) },
     }
 }
 

@@ -28,6 +28,14 @@ pub(crate) struct Bound<'a> {
     takes: Takes,
 }
 
+impl Bound<'_> {
+    /// Whether it is a pod of the GPU Operator that goes on, and reads keys of another map than this one.
+    pub(crate) fn reads_another(&self, map: &str) -> bool {
+        let goes_on = !self.seen.terminating && self.seen.phase != PodPhase::Ended;
+        self.seen.operand.is_some() && goes_on && crate::operands::reads_another(self.object, map)
+    }
+}
+
 /// The name by which everybody knows a pod.
 #[must_use]
 pub fn pod_ref(pod: &Pod) -> PodRef {

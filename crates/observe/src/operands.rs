@@ -1,8 +1,47 @@
 //! Recognises the pods of the GPU Operator. Any user can give a pod their labels and names; only users with
 //! write access to the Operator's namespace can create a pod there.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Pod;
 use rollout::Operand;
+
+/// The annotation in which the maps that an operand's pod mounts stand, where its volumes are not kept. Whoever keeps
+/// objects writes it in the place of what stood there.
+pub const MAPS: &str = "slicewright.io/mounted-maps";
+
+/// How long their names may be together. An operand mounts two or three maps.
+const LONGEST_MAPS: usize = 1 << 10;
+
+/// The maps that a pod mounts which reads a key of the device plugin's configuration. Nothing of other pods, and where
+/// neither its volumes are kept nor anything is noted of them.
+fn maps(pod: &Pod) -> Option<BTreeSet<&str>> {
+    let app = pod.metadata.labels.as_ref()?.get("app")?;
+    let reads_a_key = match Operand::named(app)? {
+        Operand::DevicePlugin | Operand::FeatureDiscovery | Operand::MpsControlDaemon => true,
+        Operand::MigManager | Operand::Validator => false,
+    };
+    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).filter(|_| reads_a_key);
+    if let Some(volumes) = volumes {
+        let maps = volumes.iter().filter_map(|volume| volume.config_map.as_ref());
+        return Some(maps.map(|map| map.name.as_str()).collect());
+    }
+    let noted = pod.metadata.annotations.as_ref()?.get(MAPS).filter(|_| reads_a_key)?;
+    Some(noted.split(',').filter(|name| !name.is_empty()).collect())
+}
+
+/// The maps that it mounts as an annotation; none of other pods.
+#[must_use]
+pub fn noted(pod: &Pod) -> Option<(String, String)> {
+    let names: Vec<&str> = maps(pod)?.into_iter().collect();
+    let text = names.join(",");
+    (text.len() <= LONGEST_MAPS).then(|| (MAPS.to_owned(), text))
+}
+
+/// Whether a pod reads keys of another map than this one, as far as it is known what it mounts.
+pub(crate) fn reads_another(pod: &Pod, map: &str) -> bool {
+    maps(pod).is_some_and(|maps| !maps.contains(map))
+}
 
 /// What a pod does for the GPU Operator, whose namespace is given: it is there,
 /// and is owned by the DaemonSet that is named like its `app` label. The

@@ -330,6 +330,8 @@ pub(crate) struct OurPluginMap {
     /// The configurations under keys of ours, as far as their texts are what we
     /// write under them.
     configs: BTreeMap<String, PluginConfig>,
+    /// Its name.
+    name: String,
     /// `ClusterPolicy` points the device plugin to it.
     is_used: bool,
     /// `ClusterPolicy` points it to another map, or to none: then what keys of
@@ -353,9 +355,15 @@ impl OurPluginMap {
         let is_used = named.is_some_and(|config| config.name == ours.name);
         Self {
             configs: configs(objects.config_maps.get(&ours.key())),
+            name: ours.name.clone(),
             is_used,
             is_elsewhere: policy.is_some() && !is_used,
         }
+    }
+
+    /// Its name, where `ClusterPolicy` points the device plugin to it.
+    pub(crate) fn used(&self) -> Option<&str> {
+        self.is_used.then_some(self.name.as_str())
     }
 
     /// How the GPUs of a node are shared.
@@ -399,6 +407,7 @@ impl OurPluginMap {
             layout: None,
             is_cut: counted || by_product || offers.iter().any(|(resource, n)| *n > 0 && is_slice(resource)),
             uses_our_map: self.is_used,
+            pod_of_before: None,
             keys: self.configs.keys().cloned().collect(),
             key,
         }

@@ -10,9 +10,9 @@
 //! fleets that are generated.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
-#![expect(clippy::unwrap_used, reason = "what is read was written for this")]
 
 mod clock;
+mod recorded;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,61 +20,18 @@ use std::time::Duration;
 use planner::check::{check, is_sound};
 use planner::decide::decide;
 use planner::demand::Request;
-use planner::inventory::{ChangeScope, Inventory};
+use planner::inventory::Inventory;
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
 use planner::solver::work;
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{a100, at, fleet, node, policy, request};
-use serde_json::Value;
+use planner::testing::policy;
 
 use crate::clock::timed;
+use crate::recorded::read;
 
 /// Slices of 1g.10gb that there are at least, with `min-count`.
 const MINIMUM: u32 = 6;
-
-/// A snapshot of nodes that are all idle, and of pods that all wait.
-fn read(path: &str) -> (Inventory, Vec<Request>) {
-    let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let gib = |value: &Value| value.as_str().unwrap().trim_end_matches("Gi").parse::<i64>().unwrap() << 30;
-    let milli = |value: &Value| value.as_str().unwrap().parse::<i64>().unwrap() * 1_000;
-    let (mut builder, mut requests) = (fleet(), Vec::new());
-    for object in snapshot["objects"].as_array().unwrap() {
-        let name = object["metadata"]["name"].as_str().unwrap();
-        if object["kind"] == "Node" {
-            let gpus: usize =
-                object["metadata"]["labels"]["nvidia.com/gpu.count"].as_str().unwrap().parse().unwrap();
-            let has = &object["status"]["allocatable"];
-            let pods = has["pods"].as_str().unwrap().parse().unwrap();
-            let mut node =
-                node().scope(ChangeScope::IdleGpus).room(milli(&has["cpu"]), gib(&has["memory"]), pods);
-            for _ in 0..gpus {
-                let mut gpu = a100();
-                for (resource, count) in has.as_object().unwrap() {
-                    if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
-                        gpu = gpu.counted(profile, count.as_str().unwrap().parse::<usize>().unwrap() / gpus);
-                    }
-                }
-                node = node.gpu(gpu);
-            }
-            builder = builder.node(name, node);
-        } else {
-            let asks = &object["spec"]["containers"][0]["resources"]["limits"];
-            let since = object["metadata"]["creationTimestamp"].as_str().unwrap();
-            let since: jiff::Timestamp = since.parse().unwrap();
-            let mut wants = request(name)
-                .takes(milli(&asks["cpu"]), gib(&asks["memory"]))
-                .since(since.as_second() - at(0).as_second());
-            for (resource, count) in asks.as_object().unwrap() {
-                if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
-                    wants = wants.asks(profile, count.as_str().unwrap().parse().unwrap());
-                }
-            }
-            requests.push(wants.build());
-        }
-    }
-    (builder.build(), requests)
-}
 
 /// Who is served, from the oldest request to the youngest.
 fn by_age(requests: &[Request], reports: &[RequestReport]) -> String {

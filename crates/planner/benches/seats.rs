@@ -2,12 +2,17 @@
 //! and once with the most wanted small slice shared by four on every node and asked for as seats. Both are measured
 //! in one run, one after the other, and the shortest of several times counts.
 //!
-//! `cargo bench -p slicewright-planner --bench seats [-- TIMES]`
+//! `cargo bench -p slicewright-planner --bench seats [-- TIMES] [FILE ...]`
+//!
+//! With files, fleets are those of the files: snapshots of idle fleets of A100-80GB, and problems of which the optimum is
+//! proved (whoever has the shared slice there has one seat of it). Without, they are generated.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod clock;
+mod recorded;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,6 +25,7 @@ use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::policy;
 
 use crate::clock::timed;
+use crate::recorded::read;
 
 /// Nodes, pods, kinds of pods, and whether nodes are short of CPU and memory.
 const FLEETS: [(usize, usize, usize, bool); 5] = [
@@ -33,13 +39,13 @@ const FLEETS: [(usize, usize, usize, bool); 5] = [
 /// How many pods share a slice.
 const REPLICAS: u32 = 4;
 
-/// The profile of one compute slice for which most pods ask.
+/// The smallest profile that anybody asks for; of several, the one for which most pods ask.
 fn wanted_most(requests: &[Request]) -> ProfileName {
     let mut asked: BTreeMap<ProfileName, usize> = BTreeMap::new();
     let all = requests.iter().flat_map(|request| request.slices.keys());
-    all.filter(|profile| profile.compute == 1).for_each(|profile| *asked.entry(*profile).or_default() += 1);
-    let most = asked.into_iter().max_by_key(|(_, n)| *n);
-    most.expect("small slices are asked for").0
+    all.for_each(|profile| *asked.entry(*profile).or_default() += 1);
+    let most = asked.into_iter().max_by_key(|(profile, n)| (Reverse(profile.compute), *n));
+    most.expect("slices are asked for").0
 }
 
 /// The same fleet with seats, and how many ask for one.
@@ -59,48 +65,77 @@ fn with_seats(mut inventory: Inventory, mut requests: Vec<Request>) -> (Inventor
     (inventory, requests, seats)
 }
 
-fn main() {
-    let times = std::env::args().skip(1).find_map(|a| a.parse::<usize>().ok()).unwrap_or(3);
+/// A fleet that is generated, with three priorities.
+fn generated((nodes, pods, kinds, is_short): (usize, usize, usize, bool)) -> (Inventory, Vec<Request>) {
+    let (mut inventory, mut requests) = rooms(Rooms { nodes, gpus: 8, pods, kinds }, 7);
+    if !is_short {
+        inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
+    }
+    for (i, request) in (0..).zip(&mut requests) {
+        request.priority = i % 3;
+    }
+    (inventory, requests)
+}
+
+/// How long something takes at best.
+fn best(times: usize, mut work: impl FnMut()) -> Duration {
+    let once = |_| timed(&mut work).0;
+    (0..times.max(1)).map(once).min().expect("it is measured once at least")
+}
+
+/// Measures a fleet without seats and with them, and says so in one row. Returns both times of planning.
+fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -> (Duration, Duration) {
     let policies = [policy("p").build()];
-    let best = |mut work: Box<dyn FnMut() -> Duration + '_>| {
-        (0..times.max(1)).map(|_| work()).min().expect("it is measured once at least")
-    };
+    let (shared, seated, seats) = with_seats(inventory.clone(), requests.clone());
+    let both = [(&inventory, &requests), (&shared, &seated)];
+    let [before, after] = both.map(|(inventory, requests)| {
+        best(times, || drop(decide_without_advice(inventory, requests, &policies)))
+    });
+    let [all_before, all_after] =
+        both.map(|(inventory, requests)| best(times, || drop(decide(inventory, requests, &policies))));
+    let [unserved, unserved_after] = both.map(|(inventory, requests)| {
+        let report = decide(inventory, requests, &policies).report.requests;
+        report.iter().filter(|r| matches!(r.outcome, Outcome::Unserved { .. })).count()
+    });
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "| nodes | pods | ask for seats | short of room | unserved without | with | plan without | with | ratio | with advice without | with | ratio |"
+        "| {name} | {} | {} | {seats} | {unserved} | {unserved_after} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} |",
+        inventory.nodes.len(),
+        requests.len(),
+        ms(before),
+        ms(after),
+        ms(after) / ms(before),
+        ms(all_before),
+        ms(all_after),
+        ms(all_after) / ms(all_before),
+    );
+    (before, after)
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let times = args.iter().find_map(|arg| arg.parse::<usize>().ok()).unwrap_or(3);
+    println!(
+        "| fleet | nodes | pods | ask for seats | unserved without | with | plan without | with | ratio | with advice without | with | ratio |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for (nodes, pods, kinds, is_short) in FLEETS {
-        let (mut inventory, mut requests) = rooms(Rooms { nodes, gpus: 8, pods, kinds }, 7);
-        if !is_short {
-            inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
-        }
-        for (i, request) in (0..).zip(&mut requests) {
-            request.priority = i % 3;
-        }
-        let (shared, seated, seats) = with_seats(inventory.clone(), requests.clone());
-        let plan = |inventory: &Inventory, requests: &[Request]| {
-            best(Box::new(|| timed(|| decide_without_advice(inventory, requests, &policies)).0))
-        };
-        let all = |inventory: &Inventory, requests: &[Request]| {
-            best(Box::new(|| timed(|| decide(inventory, requests, &policies)).0))
-        };
-        let unserved = |inventory: &Inventory, requests: &[Request]| {
-            let report = decide(inventory, requests, &policies).report.requests;
-            report.iter().filter(|r| matches!(r.outcome, Outcome::Unserved { .. })).count()
-        };
-        let (before, after) = (plan(&inventory, &requests), plan(&shared, &seated));
-        let (all_before, all_after) = (all(&inventory, &requests), all(&shared, &seated));
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
-            "| {nodes} | {pods} | {seats} | {is_short} | {} | {} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} |",
-            unserved(&inventory, &requests),
-            unserved(&shared, &seated),
-            ms(before),
-            ms(after),
-            ms(after) / ms(before),
-            ms(all_before),
-            ms(all_after),
-            ms(all_after) / ms(all_before),
-        );
+    let files: Vec<&String> = args.iter().filter(|arg| arg.ends_with(".json")).collect();
+    let mut measured = Vec::new();
+    for path in &files {
+        let (inventory, requests) = read(path);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        measured.push(row(name, times, inventory, requests));
     }
+    for fleet in FLEETS.into_iter().filter(|_| files.is_empty()) {
+        let (inventory, requests) = generated(fleet);
+        let name = if fleet.3 { "short of CPU and memory" } else { "generated" };
+        measured.push(row(name, times, inventory, requests));
+    }
+    let sum =
+        |of: fn(&(Duration, Duration)) -> Duration| measured.iter().map(of).sum::<Duration>().as_secs_f64();
+    let (before, after) = (sum(|(before, _)| *before), sum(|(_, after)| *after));
+    println!(
+        "\nall together: {before:.2} s without seats, {after:.2} s with them, ratio {:.2}",
+        after / before
+    );
 }

@@ -227,6 +227,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::PodsInTheWay { .. }
         | StartBlocker::SharingUnknown
         | StartBlocker::SharingMiscounted { .. }
+        | StartBlocker::PluginPodOfBefore { .. }
         | StartBlocker::GpusHeld { .. }
         | StartBlocker::CordonedByOthers
         | StartBlocker::NotReady

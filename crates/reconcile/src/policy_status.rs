@@ -506,6 +506,7 @@ pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Ad
             | StartBlocker::BackedOff { .. }
             | StartBlocker::PodsInTheWay { .. }
             | StartBlocker::SharingUnknown
+            | StartBlocker::PluginPodOfBefore { .. }
             | StartBlocker::GpusHeld { .. },
         )) => Doing::Waiting,
         Some(Outlook::Holding(_)) => Doing::Held,

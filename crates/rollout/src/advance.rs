@@ -8,6 +8,7 @@
 mod agent;
 mod change;
 mod hand_back;
+mod key;
 mod ladder;
 mod proof;
 mod quiesce;
@@ -103,6 +104,7 @@ fn run(
     let mut run = Run { seen, wanted, slices_wanted, sharing_wanted, rules, now, next, actions, permit };
     run.rest_no_longer();
     run.note_agent();
+    run.follow_key();
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the
     // mistake that nobody has found yet, and costs one poll.

@@ -89,6 +89,11 @@ pub enum StartBlocker {
     },
     /// `ClusterPolicy` does not point the device plugin to our map.
     PluginMapNotOurs,
+    /// A pod of the node still mounts the map that `ClusterPolicy` named before.
+    PluginPodOfBefore {
+        /// Which.
+        pod: PodRef,
+    },
     /// The GPUs of the node cannot be shared.
     SharingRefused {
         /// Why not, and what helps.
@@ -298,6 +303,11 @@ pub enum Unproven {
     /// `ClusterPolicy` points the device plugin to another map since the change
     /// began, and the key of the node is in ours.
     PluginMapElsewhere,
+    /// A pod of the node mounts another map than ours, which has the key of the node.
+    PluginPodOfBefore {
+        /// Which.
+        pod: PodRef,
+    },
     /// The map does not have the key of the node any more.
     PluginKeyGone {
         /// The key.

@@ -47,6 +47,8 @@ reasons! {
         "If the policy is to decide, run `kubectl label node NODE nvidia.com/device-plugin.config=VALUE --overwrite` with the operator's value, or, where it has written none yet, remove the label with `kubectl label node NODE nvidia.com/device-plugin.config-`. To keep the other value, remove the node from the policy's `nodeSelector`.";
     PluginMapNotOurs: "`ClusterPolicy` does not point the device plugin to the map `slicewright-plugin-config`.",
         "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"slicewright-plugin-config\"}}}}'` (with Helm its name is `cluster-policy`). It restarts the device plugin and GPU feature discovery on every GPU node once; pods that run keep their GPUs.";
+    PluginPodOfBefore: "`ClusterPolicy` points the device plugin to the map `slicewright-plugin-config`, and a pod of the node (of the device plugin, GPU feature discovery, or MPS's control daemon) still mounts the map of before. It would stop on a key that its map does not have, so nothing is changed before it is replaced. The DaemonSets replace these pods node by node, which takes a while in a large cluster.",
+        "No action is needed while pods are being replaced. If it lasts, delete the pod that the message names: the next one mounts the right map.";
     SharingRefused: "The GPUs of the node cannot be shared as the policy says; the message says why.",
         "Change the policy, or remove the node from its `nodeSelector`.";
     SharingUnknown: "GPU feature discovery does not say which GPUs the node has, for example in the first minute after it starts; how they should be shared depends on it.",
@@ -130,6 +132,7 @@ impl StartBlocker {
             Self::ForeignLayout { .. } => ForeignLayout,
             Self::ForeignSharing { .. } => ForeignSharing,
             Self::PluginMapNotOurs => PluginMapNotOurs,
+            Self::PluginPodOfBefore { .. } => PluginPodOfBefore,
             Self::SharingRefused { .. } => SharingRefused,
             Self::SharingUnknown => SharingUnknown,
             Self::SharingMiscounted { .. } => SharingMiscounted,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use mig::GpuResource;
+use planner::names::PodRef;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -364,6 +365,9 @@ pub struct SharingSeen {
     pub layout: Option<NodeLayout>,
     /// `ClusterPolicy` points the device plugin to our map.
     pub uses_our_map: bool,
+    /// A pod of the node that reads a key, and mounts another map than ours, so far as it is known what it mounts: since
+    /// `ClusterPolicy` names ours, such pods are made anew node by node.
+    pub pod_of_before: Option<PodRef>,
     /// The keys of ours that our map has, with their right texts.
     pub keys: BTreeSet<String>,
 }

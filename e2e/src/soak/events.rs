@@ -36,8 +36,12 @@ const FAULTS: &[&str] = &[
 impl Soak {
     /// Something happens; says what.
     pub(crate) async fn event(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
-        // Where there are agents, some more can happen; without, a seed has the events that it always had.
-        let kinds = if self.has_agents() { 108 } else { 100 };
+        // Where there are agents or sharers, some more can happen; without, a seed has the events that it always had.
+        let kinds = match (self.shares, self.has_agents()) {
+            (true, _) => 140,
+            (false, true) => 108,
+            (false, false) => 100,
+        };
         let (kind, what) = match self.below(kinds) {
             0..30 => ("arrival", self.arrival(scene).await?),
             30..52 => ("end", self.end(scene).await?),
@@ -50,7 +54,8 @@ impl Soak {
             89..90 => ("restart", self.restart(scene).await?),
             90..95 => ("weather", self.weather(scene)),
             95..97 => ("clock", self.set_clock()),
-            100.. => ("agent", self.agent(scene).await?),
+            100..108 if self.has_agents() => ("agent", self.agent(scene).await?),
+            100.. => ("sharing", self.sharing(scene).await?),
             _ => ("etcd", self.etcd(scene).await?),
         };
         *self.counts.entry(kind).or_default() += 1;
@@ -174,11 +179,13 @@ impl Soak {
             self.copy = Some(scene.copy_etcd(&format!("soak-{}", self.copies)).await?);
             return Ok("etcd's data are copied".to_owned());
         };
-        // MIG manager goes back to the label that is put back, under pods of which the API knows nothing then. No operator
-        // can keep it from that (docs/runbooks/SlicewrightDataWentBack.md): seen with nodes that
-        // go from agents to MIG manager and back.
-        if self.has_agents() && self.layouts != layouts(scene).await? {
-            return Ok("etcd's data are not put back: MIG manager was told another layout since".to_owned());
+        // MIG manager and the device plugin go back to the label that is put back, under pods of which the API knows
+        // nothing then. No operator can keep them from that (docs/runbooks/SlicewrightDataWentBack.md): seen with nodes
+        // that go from agents to MIG manager and back.
+        if (self.has_agents() || self.shares) && self.layouts != layouts(scene).await? {
+            return Ok(
+                "etcd's data are not put back: an operand of a node was told otherwise since".to_owned()
+            );
         }
         let versions = self.one_of(&[Versions::AsTheyWere, Versions::Raised]).unwrap_or(Versions::Raised);
         scene.put_back_etcd(&copy, versions).await?;
@@ -199,9 +206,12 @@ impl Soak {
     }
 }
 
-/// The layout that the label of each node names.
-async fn layouts(scene: &Scene) -> anyhow::Result<BTreeMap<String, Option<String>>> {
+/// What the operands of each node are told: its layout, and how it is shared.
+async fn layouts(scene: &Scene) -> anyhow::Result<BTreeMap<String, [Option<String>; 2]>> {
     let nodes = scene.nodes().list(&ListParams::default()).await?;
-    let layout = |node: &Node| node.labels().get("nvidia.com/mig.config").cloned();
-    Ok(nodes.iter().map(|node| (node.name_any(), layout(node))).collect())
+    let told = |node: &Node| {
+        ["nvidia.com/mig.config", "nvidia.com/device-plugin.config"]
+            .map(|key| node.labels().get(key).cloned())
+    };
+    Ok(nodes.iter().map(|node| (node.name_any(), told(node))).collect())
 }

@@ -5,6 +5,7 @@ mod agents;
 mod checks;
 mod events;
 mod node_agent;
+mod sharers;
 mod state;
 
 use crate::Scene;
@@ -23,19 +24,27 @@ pub struct Plan {
     pub pause_ms: u64,
     /// Whether some of the nodes have agents.
     pub agents: bool,
+    /// Whether there are T4s as well, which pods share.
+    pub sharing: bool,
 }
 
 impl Plan {
     /// As many events as this, and no agents.
     #[must_use]
     pub const fn new(events: usize, seed: u64) -> Self {
-        Self { events, seed, settle_every: 50, pause_ms: 400, agents: false }
+        Self { events, seed, settle_every: 50, pause_ms: 400, agents: false, sharing: false }
     }
 
     /// The same with agents on some of the nodes.
     #[must_use]
     pub const fn with_agents(self) -> Self {
         Self { agents: true, ..self }
+    }
+
+    /// The same with T4s beside the other nodes, which pods share.
+    #[must_use]
+    pub const fn with_sharing(self) -> Self {
+        Self { sharing: true, ..self }
     }
 }
 
@@ -44,9 +53,12 @@ impl Plan {
 /// # Errors
 /// When something was broken, or does not come to rest.
 pub async fn soak(scene: &mut Scene, plan: Plan, say: impl Fn(String)) -> anyhow::Result<()> {
-    let mut soak = Soak::begin(scene, plan.seed).await?;
+    let mut soak = Soak::begin(scene, plan).await?;
     if plan.agents {
         soak.agents_begin(scene).await?;
+    }
+    if plan.sharing {
+        soak.sharing_begins(scene).await?;
     }
     for n in 1..=plan.events {
         let what = soak.event(scene).await?;

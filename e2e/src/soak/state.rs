@@ -11,12 +11,13 @@ use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
 use super::node_agent::NodeAgent;
+use super::{Plan, sharers};
 
 /// The policy of the fleet.
 pub(crate) const POLICY: &str = "soak";
 
 /// What a network card is.
-const NIC: &str = "nvidia.com/hostdev";
+pub(super) const NIC: &str = "nvidia.com/hostdev";
 /// By this a pod goes to one node.
 const HOST: &str = "/spec/nodeSelector/kubernetes.io~1hostname";
 
@@ -41,27 +42,32 @@ pub(crate) struct Soak {
     pub(crate) clock: Settable,
     /// etcd's data as they were some events ago.
     pub(crate) copy: Option<Copy>,
-    /// The layouts that the nodes' labels named then.
-    pub(super) layouts: BTreeMap<String, Option<String>>,
+    /// What the operands of the nodes were told then.
+    pub(super) layouts: BTreeMap<String, [Option<String>; 2]>,
     /// How many copies were made.
     pub(crate) copies: usize,
+    /// Whether there are T4s that pods share.
+    pub(super) shares: bool,
+    /// Bare pods that have, or wait for, a T4 or a share of one, by name.
+    pub(super) sharers: BTreeSet<String>,
     /// The agents, by node.
     pub(super) agents: BTreeMap<&'static str, NodeAgent>,
 }
 
 impl Soak {
     /// A fleet of three models, a policy, and an operator.
-    pub(crate) async fn begin(scene: &mut Scene, seed: u64) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(scene: &mut Scene, plan: Plan) -> anyhow::Result<Self> {
         let node = |name: &'static str, gpus: u16, model: &str| {
             // Beside the GPU Operator runs a Network Operator, as on most such machines.
             (name, NodeSpec::new(name, gpus, model).label(POOL, "research").devices(NIC, 8))
         };
-        let fleet = BTreeMap::from([
+        let mut fleet = BTreeMap::from([
             node("a1", 2, "A100-80GB"),
             node("a2", 1, "A100-80GB"),
             node("a3", 1, "A30"),
             node("h1", 2, "H100-80GB"),
         ]);
+        fleet.extend(sharers::nodes().into_iter().filter(|_| plan.sharing));
         scene.nodes_are(fleet.values().cloned()).await?;
         scene
             .apply(policy(POLICY, "research").bounds("1g.10gb", &json!({"minCount": 2, "spareCount": 1})))
@@ -74,7 +80,7 @@ impl Soak {
             scene.apply(pod(&format!("nic-{name}"), NIC, 1).with(HOST, *name)).await?;
         }
         Ok(Self {
-            numbers: seed,
+            numbers: plan.seed,
             fleet,
             pods: BTreeSet::new(),
             workbenches: BTreeMap::new(),
@@ -86,6 +92,8 @@ impl Soak {
             copy: None,
             layouts: BTreeMap::new(),
             copies: 0,
+            shares: false,
+            sharers: BTreeSet::new(),
             agents: BTreeMap::new(),
         })
     }
@@ -93,7 +101,10 @@ impl Soak {
     /// Who is there, after an older copy of etcd was put back.
     pub(crate) async fn look_who_is_there(&mut self, scene: &Scene) -> anyhow::Result<()> {
         let pods = scene.pods().list(&ListParams::default()).await?;
-        self.pods = pods.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("pod-")).collect();
+        let called = |start: &str| -> BTreeSet<String> {
+            pods.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(start)).collect()
+        };
+        (self.pods, self.sharers) = (called("pod-"), called("seat-"));
         let kind = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
             "metadata": {"name": "any", "namespace": TEAM}});
         let (notebooks, _) = crate::objects::api_of(&scene.client(), &kind).await?;

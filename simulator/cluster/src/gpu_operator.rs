@@ -198,6 +198,7 @@ fn take_in(shared: &Shared, object: &DynamicObject, read: &ClusterPolicy) {
     let new_plugin =
         (&policy.plugin_config, &policy.plugin_default) != (&before.plugin_config, &before.plugin_default);
     let (files, default) = (policy.plugin_files(), policy.plugin_default.clone());
+    let plugin_map = policy.plugin_config.clone();
     let new_manager = manager != before.manager;
     drop(policy);
     let any = new_strategy || new_map || new_plugin || new_manager;
@@ -207,6 +208,7 @@ fn take_in(shared: &Shared, object: &DynamicObject, read: &ClusterPolicy) {
                 host.node.set_strategy(strategy);
             }
             if new_plugin {
+                host.plugin_map.clone_from(&plugin_map);
                 host.node.set_plugin_config(files.clone(), &default);
             }
             if new_manager {

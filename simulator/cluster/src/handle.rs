@@ -225,16 +225,13 @@ impl Handle {
         Ok(self.shared.with(&kept, |host| host.node.clone()))
     }
 
-    /// Slices that were taken from pods that had them, as sentences, on nodes
-    /// that are gone as well. A test that ends with one has failed.
+    /// Slices that were taken from pods that had them, and devices that are shared with pods that had them for
+    /// themselves, as sentences, on nodes that are gone as well. A test that ends with one has failed.
     #[must_use]
     pub fn breaches(&self) -> Vec<String> {
         let mut breaches = self.shared.past_breaches();
         for kept in self.shared.hosts() {
-            kept.with(|host| {
-                let all = host.node.breaches().iter();
-                breaches.extend(all.map(|breach| format!("{}: {breach}", kept.name)));
-            });
+            kept.with(|host| breaches.extend(host.node.taken().map(|what| format!("{}: {what}", kept.name))));
         }
         breaches
     }

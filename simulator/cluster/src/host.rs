@@ -35,6 +35,8 @@ pub(crate) struct Host {
     pub(crate) users: Users,
     /// What happened, for whoever listens.
     pub(crate) told: Vec<Change>,
+    /// The map of the device plugin's configurations that new pods mount; empty where none is named.
+    pub(crate) plugin_map: String,
     /// The map's content that a new pod of MIG manager would mount.
     pub(crate) latest_map: Option<String>,
     seen: Option<core::Node>,
@@ -70,6 +72,7 @@ impl Host {
             owners: BTreeMap::new(),
             users: Users::default(),
             told: Vec::new(),
+            plugin_map: String::new(),
             latest_map: None,
             seen: None,
             gone: false,
@@ -362,8 +365,13 @@ impl Host {
             let full = PodName::new(&self.namespace, &name);
             match self.operand_pods.get(&name) {
                 None if pod.phase != OperandPhase::Terminating && !self.created.contains(&name) => {
-                    let object =
-                        pod_object::operand_pod(pod, self.node.name(), &self.namespace, &self.owners);
+                    let object = pod_object::operand_pod(
+                        pod,
+                        self.node.name(),
+                        &self.namespace,
+                        &self.owners,
+                        &self.plugin_map,
+                    );
                     due.push(Write::CreatePod(Box::new(object)));
                 }
                 None => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use operands::{OperandPhase, OperandPod, PodName};
+use operands::{Operand, OperandPhase, OperandPod, PodName};
 use serde_json::{Value, json};
 
 use crate::node_object::{address, whole_seconds};
@@ -62,14 +62,22 @@ pub(crate) fn operand_life(pod: &OperandPod) -> Option<Life> {
 
 /// The pod of an operand, bound to its node as the DaemonSet controller and
 /// the scheduler would have done. `owners` are the UIDs of the stand-ins for
-/// the DaemonSets, by `app`.
+/// the DaemonSets, by `app`, and `map` the ConfigMap that `ClusterPolicy` names
+/// for the device plugin, which those mount that read a key of it.
 pub(crate) fn operand_pod(
     pod: &OperandPod,
     node: &str,
     namespace: &str,
     owners: &BTreeMap<String, String>,
+    map: &str,
 ) -> Pod {
     let app = pod.app();
+    let volume = match map {
+        "" => json!({"name": "run", "emptyDir": {}}),
+        map => json!({"name": map, "configMap": {"name": map}}),
+    };
+    let reads_a_key = matches!(pod.operand, Operand::DevicePlugin | Operand::GpuFeatureDiscovery);
+    let volumes = reads_a_key.then(|| json!([volume]));
     let owner = owners.get(app).map(|uid| {
         json!([{"apiVersion": format!("{GROUP}/v1"), "kind": "DaemonSet", "name": app, "uid": uid,
             "controller": true, "blockOwnerDeletion": false}])
@@ -82,6 +90,7 @@ pub(crate) fn operand_pod(
         "spec": {
             "nodeName": node, "automountServiceAccountToken": false, "priorityClassName": "system-node-critical",
             "containers": [{"name": app, "image": format!("simulated/{app}")}],
+            "volumes": volumes,
             "tolerations": [
                 {"operator": "Exists", "effect": "NoExecute"},
                 {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"},

@@ -129,6 +129,7 @@ impl Shared {
         fleet.strategy = policy.strategy;
         let node = fleet.node(&spec, map.as_deref(), self.clock.now())?;
         let mut host = Host::new(node, spec, &self.fleet.namespace);
+        host.plugin_map.clone_from(&policy.plugin_config);
         host.node.set_plugin_config(policy.plugin_files(), policy.plugin_default());
         host.node.set_manager_enabled(policy.manager);
         host.owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -156,7 +157,7 @@ impl Shared {
         }
         kept.stop.cancel();
         let names: Vec<PodName> = kept.with(|host| {
-            let past = host.node.breaches().iter().map(|breach| format!("{}: {breach}", kept.name));
+            let past = host.node.taken().map(|what| format!("{}: {what}", kept.name));
             self.past.lock().unwrap_or_else(PoisonError::into_inner).extend(past);
             host.pod_names().into_iter().collect()
         });

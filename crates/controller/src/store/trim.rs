@@ -501,7 +501,7 @@ pub fn only_takes_room(pod: &Pod) -> bool {
 #[must_use]
 pub fn pod(full: Pod) -> Pod {
     let plain = only_takes_room(&full);
-    let apart = observe::apart::noted(&observe::apart::rules(&full));
+    let about = [observe::apart::noted(&observe::apart::rules(&full)), observe::operands::noted(&full)];
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
@@ -516,7 +516,7 @@ pub fn pod(full: Pod) -> Pod {
         let status = status.map(|status| PodStatus { phase: status.phase, ..PodStatus::default() });
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
-    let notes: Vec<_> = noted.into_iter().chain(apart).collect();
+    let notes: Vec<_> = noted.into_iter().chain(about.into_iter().flatten()).collect();
     if !notes.is_empty() {
         meta.annotations.get_or_insert_default().extend(notes);
     }

@@ -278,6 +278,34 @@ fn what_claims_are_noted_is_ours_to_say_and_not_long() {
     assert!(kept.spec.unwrap().volumes.is_none(), "a volume is three kilobytes");
 }
 
+/// In a large fleet a DaemonSet replaces its pods for hours, and some still mount the map of before.
+#[test]
+fn of_a_pod_that_reads_keys_of_a_map_it_is_noted_which_maps_it_mounts() {
+    let operand = |app: &str, volumes: Value| -> Value {
+        json!({"metadata": {"name": "p", "namespace": "gpu-operator", "labels": {"app": app}},
+            "spec": {"nodeName": "a1", "containers": [{"name": "main"}], "volumes": volumes}})
+    };
+    let noted = |full: &Value| {
+        let kept: Pod = trim::pod(trim::pod(read(full)));
+        assert!(kept.spec.unwrap().volumes.is_none(), "a volume is three kilobytes");
+        kept.metadata.annotations.and_then(|all| all.get("slicewright.io/mounted-maps").cloned())
+    };
+    let maps = json!([{"name": "time-slicing", "configMap": {"name": "time-slicing"}},
+        {"name": "host", "hostPath": {"path": "/"}}, {"name": "b", "configMap": {"name": "entrypoint"}}]);
+    for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"] {
+        assert_eq!(noted(&operand(app, maps.clone())).as_deref(), Some("entrypoint,time-slicing"));
+        let none = json!([{"name": "host", "hostPath": {"path": "/"}}]);
+        assert_eq!(noted(&operand(app, none)).as_deref(), Some(""), "it is known that it mounts none");
+        assert_eq!(noted(&operand(app, Value::Null)), None);
+    }
+    let mut lies = operand("nvidia-device-plugin-daemonset", maps.clone());
+    lies["metadata"]["annotations"] = json!({"slicewright.io/mounted-maps": "slicewright-plugin-config"});
+    assert_eq!(noted(&lies).as_deref(), Some("entrypoint,time-slicing"), "what is noted is ours to say");
+    assert_eq!(noted(&operand("notebook", maps)), None);
+    let long = (0..100).map(|n| json!({"name": "v", "configMap": {"name": format!("a-long-name-{n}")}}));
+    assert_eq!(noted(&operand("gpu-feature-discovery", long.collect())), None, "and not long");
+}
+
 #[test]
 fn a_pod_that_has_a_network_interface_is_not_only_room() {
     let bound = |resource: &str, n: &str| -> Pod {

@@ -9,6 +9,7 @@ mod foreign_hands;
 mod idle;
 mod memory;
 mod menu;
+mod mounted;
 mod owners;
 mod places;
 mod quantities;

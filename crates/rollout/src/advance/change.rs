@@ -112,7 +112,13 @@ impl Run<'_> {
             self.next.matched_since = None;
             if self.late(settings.verify_limit) {
                 // Another run of MIG manager would end the same way.
-                let in_vain = matches!(missing, Unproven::Shared { .. });
+                let in_vain = matches!(
+                    missing,
+                    Unproven::Shared { .. }
+                        | Unproven::PluginMapElsewhere
+                        | Unproven::PluginPodOfBefore { .. }
+                        | Unproven::PluginKeyGone { .. }
+                );
                 let trouble = Trouble::NotSchedulable { missing };
                 return if in_vain { self.give_up(trouble) } else { self.trouble(trouble) };
             }

@@ -22,7 +22,9 @@ impl Run<'_> {
             return Some(missing);
         }
         let plugin = self.seen.operand(Operand::DevicePlugin).filter(|pod| pod.ready);
-        let Some(plugin) = plugin else { return Some(Unproven::PluginPod) };
+        let Some(plugin) = plugin else {
+            return Some(self.not_told_ours().unwrap_or(Unproven::PluginPod));
+        };
         if target.plugin_before.as_ref() == Some(&plugin.uid) && !self.listed_since() {
             return Some(Unproven::PluginPod);
         }
@@ -35,7 +37,7 @@ impl Run<'_> {
             return Some(missing);
         }
         if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
-            return Some(Unproven::PluginPod);
+            return Some(self.not_told_ours().unwrap_or(Unproven::PluginPod));
         }
         self.not_offered(layout)
     }
@@ -70,6 +72,9 @@ impl Run<'_> {
         let found = self.seen.offers();
         let expected = self.seen.offered_with(layout.allocatable(strategy).unwrap_or_default());
         if expected != found {
+            if let Some(missing) = self.not_told_ours() {
+                return Some(missing);
+            }
             if let Some(label) = self.seen.operands.shared.clone()
                 && self.seen.sharing.config.is_none()
             {
@@ -120,16 +125,6 @@ impl Run<'_> {
             return Some(Unproven::CountLabels);
         }
         devices.iter().filter(|(_, n)| **n > 0).find_map(|(resource, _)| self.not_labelled(config, resource))
-    }
-
-    /// Why the device plugin cannot know the key that the node's label names.
-    fn not_told(&self) -> Option<Unproven> {
-        let seen = &self.seen.sharing;
-        let key = seen.key.as_ref()?;
-        if !seen.uses_our_map {
-            return Some(Unproven::PluginMapElsewhere);
-        }
-        (!seen.keys.contains(key)).then(|| Unproven::PluginKeyGone { key: key.clone() })
     }
 
     /// The label of a resource that does not say yet how it is shared. One that

@@ -50,6 +50,7 @@ impl Run<'_> {
             || !self.is_wanted(target)
             || label != target.label_before.as_deref()
             || !self.has_key(target)
+            || target.sharing.is_none() && self.key_is_unknown().is_some()
             || !self.seen.ready
             || self.seen.work_under_way().is_some()
             || self.seen.manager.is_some()

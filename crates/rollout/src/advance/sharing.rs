@@ -8,7 +8,6 @@
 //! Neither happens to a pod: both wait until no pod of the node holds that resource. Whatever changes about MPS starts
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
-use jiff::Timestamp;
 use planner::names::PodRef;
 
 use crate::action::Action;
@@ -125,7 +124,7 @@ impl Run<'_> {
     }
 
     /// The sharing that changes with the layout of the node, under one cordon.
-    fn sharing_due(&self) -> Option<PluginConfig> {
+    pub(super) fn sharing_due(&self) -> Option<PluginConfig> {
         let Some(SharingWanted::As(config)) = self.sharing_wanted else { return None };
         let due = !self.has_sharing(config)
             && self.foreign_key(config).is_none()
@@ -133,47 +132,12 @@ impl Run<'_> {
         due.then(|| config.clone())
     }
 
-    /// The layout will be followed by a sharing: its key comes into the map at
-    /// the same time as the layout's entry. A write that does not come through
-    /// holds no layout up: then the sharing changes by itself, later.
-    pub(super) fn key_ahead(&mut self) -> Option<Flow> {
-        let config = self.sharing_due()?;
-        let settings = self.rules.settings;
-        let is_there = self.seen.sharing.keys.contains(&config.key());
-        if let Some(target) = self.target()
-            && target.followed_by.as_ref() != Some(&config)
-        {
-            target.followed_by = Some(config.clone());
-            target.key_mapped_at = None;
-        }
-        if !is_there {
-            self.write_has_its_time_again(|target| &mut target.key_mapped_at);
-            if self.late(settings.write_limit) {
-                return None;
-            }
-            self.actions.push(Action::EnsurePluginConfig { key: config.key(), config });
-            return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
-        }
-        // Somebody has to point ClusterPolicy to the map, and may take his time.
-        if !self.seen.sharing.uses_our_map {
-            self.mounts_count_anew(|target| &mut target.key_mapped_at);
-            return None;
-        }
-        let now = self.now;
-        let settled = *self.target()?.key_mapped_at.get_or_insert(now) + settings.map_settle;
-        (now < settled).then_some(Flow::Rest(
-            Outlook::Working { waits_for: WaitsFor::PluginMapMount, until: settled },
-            Some(settled),
-        ))
-    }
-
     /// The layout is proved, and the node is still closed: its sharing changes
     /// now, if the key is mounted and nobody is in the way.
     pub(super) fn sharing_follows(&mut self) -> Option<Flow> {
         let config = self.sharing_due()?;
         let of = self.next.target.clone()?;
-        let is_mounted = self.seen.sharing.uses_our_map
-            && self.seen.sharing.keys.contains(&config.key())
+        let is_mounted = self.can_be_known(&config.key())
             && of.followed_by.as_ref() == Some(&config)
             && of.key_mapped_at.is_some_and(|at| self.now >= at + self.rules.settings.map_settle);
         if !is_mounted || !self.cordoned_by_us() {
@@ -204,7 +168,7 @@ impl Run<'_> {
         let is_held = self.next.cooldown_until.is_some()
             || self.rules.admission == Admission::Held(StartBlocker::NotEnforced)
             || self.sharing_preflight(&config).is_some()
-            || !self.seen.sharing.uses_our_map;
+            || !self.is_mounted();
         // Without the layout there may be nothing that is to be shared.
         if is_held || config.offers(&devices) == self.seen.offers() {
             return None;
@@ -251,47 +215,6 @@ impl Run<'_> {
         (expected != found).then_some(StartBlocker::SharingMiscounted { expected, found })
     }
 
-    /// Waits until the device plugin can know the key; `None` when it can. The
-    /// map comes before `ClusterPolicy` names it: a plugin whose map is not
-    /// there does not start.
-    pub(super) fn key_settled(&mut self, target: &Target, change: &SharingChange) -> Option<Flow> {
-        let settings = self.rules.settings;
-        if !self.seen.sharing.keys.contains(&target.label) {
-            self.write_has_its_time_again(|target| &mut target.mapped_at);
-            if self.late(settings.write_limit) {
-                return Some(self.back_off(Trouble::WriteNotSeen));
-            }
-            let config = change.config.clone();
-            self.actions.push(Action::EnsurePluginConfig { key: target.label.clone(), config });
-            return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
-        }
-        if !self.seen.sharing.uses_our_map {
-            self.mounts_count_anew(|target| &mut target.mapped_at);
-            return Some(self.hold(StartBlocker::PluginMapNotOurs));
-        }
-        let now = self.now;
-        let known_since = self.target().map_or(now, |target| *target.mapped_at.get_or_insert(now));
-        let settled = known_since + settings.map_settle;
-        (now < settled).then_some(Flow::Rest(
-            Outlook::Working { waits_for: WaitsFor::PluginMapMount, until: settled },
-            Some(settled),
-        ))
-    }
-
-    /// `ClusterPolicy` names another map, and whenever it names ours (again), pods of the device plugin are made anew that
-    /// mount it.
-    fn mounts_count_anew(&mut self, mapped_at: impl FnOnce(&mut Target) -> &mut Option<Timestamp>) {
-        if let Some(target) = self.target() {
-            *mapped_at(target) = None;
-        }
-    }
-
-    /// The device plugin has the key that it is to be told, as far as the map and `ClusterPolicy` show it.
-    pub(super) fn has_key(&self, target: &Target) -> bool {
-        let seen = &self.seen.sharing;
-        target.sharing.is_none() || seen.uses_our_map && seen.keys.contains(&target.label)
-    }
-
     /// The pods that would get neighbours, or be neighbours of a pod that
     /// believes to be alone, or whose server would be started anew. Where it is
     /// not known how the devices are shared now, that is every pod that holds one.
@@ -325,7 +248,7 @@ impl Run<'_> {
     }
 
     /// What the node's label should be now: the key, or what was there before.
-    fn key_to_be(target: &Target, change: &SharingChange) -> Option<String> {
+    pub(super) fn key_to_be(target: &Target, change: &SharingChange) -> Option<String> {
         if change.goes_back { target.label_before.clone() } else { Some(target.label.clone()) }
     }
 
@@ -349,17 +272,6 @@ impl Run<'_> {
         self.keep_mark();
         self.keep_key(target, change);
         None
-    }
-
-    /// A device plugin ends on a key that is not there: one that somebody removed is written again.
-    fn keep_key(&mut self, target: &Target, change: &SharingChange) {
-        let config = if change.goes_back { change.text_before() } else { Some(&change.config) };
-        if let (Some(key), Some(config)) = (Self::key_to_be(target, change), config.cloned())
-            && self.seen.sharing.uses_our_map
-            && !self.seen.sharing.keys.contains(&key)
-        {
-            self.actions.push(Action::EnsurePluginConfig { key, config });
-        }
     }
 
     /// The key is there: whether the device plugin does what it says.

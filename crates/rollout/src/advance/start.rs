@@ -65,6 +65,9 @@ impl Run<'_> {
 
     /// Why a layout that the node should have does not start.
     fn layout_hold(&self, wanted: &NodeLayout) -> Option<StartBlocker> {
+        if let Some(hold) = self.key_is_unknown() {
+            return Some(hold);
+        }
         if let Some(hold) = self.not_as_verified() {
             return Some(hold);
         }
@@ -282,7 +285,7 @@ impl Run<'_> {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
         let preflight = match &target.sharing {
             Some(change) => self.sharing_preflight(&change.config),
-            None => self.preflight(&target.layout),
+            None => self.key_is_unknown().or_else(|| self.preflight(&target.layout)),
         };
         let unchanged = self.is_wanted(&target)
             && self.told(&target).map(str::to_owned) == target.label_before

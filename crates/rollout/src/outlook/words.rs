@@ -62,6 +62,10 @@ impl fmt::Display for StartBlocker {
             Self::PluginMapNotOurs => {
                 f.write_str("ClusterPolicy does not point the device plugin to the map slicewright-plugin-config")
             }
+            Self::PluginPodOfBefore { pod } => write!(
+                f,
+                "the pod {pod} still mounts another map than slicewright-plugin-config, to which ClusterPolicy points the device plugin; its DaemonSet replaces these pods node by node, and if this one stays, delete it"
+            ),
             Self::SharingRefused { why } => write!(f, "its GPUs cannot be shared: {why}"),
             Self::SharingUnknown => f.write_str(
                 "GPU feature discovery does not say which GPUs the node has (labels nvidia.com/gpu.product and nvidia.com/gpu.count)",
@@ -194,6 +198,10 @@ impl fmt::Display for Unproven {
             }
             Self::PluginMapElsewhere => f.write_str(
                 "ClusterPolicy no longer points the device plugin to the map slicewright-plugin-config, which has the key that the node's label names; point it there again (the policy's condition Degraded has the command)",
+            ),
+            Self::PluginPodOfBefore { pod } => write!(
+                f,
+                "the pod {pod} mounts another map than slicewright-plugin-config, which has the key that the node's label names; delete the pod, and the next one mounts the right map"
             ),
             Self::PluginKeyGone { key } => write!(
                 f,

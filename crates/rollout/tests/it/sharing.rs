@@ -2,6 +2,7 @@
 //! told and when, and what happens when it does not obey.
 
 mod back;
+mod key;
 mod layout;
 mod proof;
 mod restarts;

@@ -107,6 +107,7 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!("Offered"),
         json!({"SharingLabel": {"label": "nvidia.com/gpu.replicas", "expected": "4"}}),
         json!("PluginMapElsewhere"),
+        json!({"PluginPodOfBefore": {"pod": {"namespace": "gpu-operator", "name": "plugin-1"}}}),
         json!({"PluginKeyGone": {"key": "slicewright-1"}}),
         json!("Stability"),
     ]);

@@ -151,6 +151,12 @@ impl Node {
         &self.shared_unawares
     }
 
+    /// What was taken from pods, in words: slices that they had, and devices that they had for themselves.
+    pub fn taken(&self) -> impl Iterator<Item = String> {
+        let slices = self.breaches().iter().map(ToString::to_string);
+        slices.chain(self.shared_unawares().iter().map(ToString::to_string))
+    }
+
     /// The map of configurations as MIG manager reads it now.
     #[must_use]
     pub fn mounted_map(&self) -> &str {

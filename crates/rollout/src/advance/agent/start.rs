@@ -178,7 +178,8 @@ impl Run<'_> {
         if !seen.paused().is_empty() {
             return Some(StartBlocker::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
         }
-        None
+        // The plugin is paused for the change, and would find no key when it is back.
+        self.key_is_unknown()
     }
 
     /// MIG manager stands down before the agent changes anything: its label is
@@ -231,6 +232,7 @@ impl Run<'_> {
             || self.seen.manager.is_some()
             || !self.seen.paused().is_empty()
             || self.seen.operands.has_manager
+            || self.key_is_unknown().is_some()
     }
 
     /// One patch: cordon, our mark, and the pause.

@@ -9,12 +9,12 @@ use super::*;
 const SMALL_SHARED: &str = "nvidia.com/mig-1g.10gb.shared";
 const LARGE: &str = "nvidia.com/mig-3g.40gb";
 
-fn small_by(replicas: u32) -> PluginConfig {
+pub(super) fn small_by(replicas: u32) -> PluginConfig {
     shared_as(Method::TimeSlicing, &[("mig-1g.10gb", replicas)])
 }
 
 /// The same GPUs, of which the small slices have become large ones.
-fn large() -> NodeLayout {
+pub(super) fn large() -> NodeLayout {
     let mut to = cut();
     let slices = to.0[&GpuIndex(7)].clone();
     for index in 1..6 {

@@ -21,6 +21,10 @@ pub(super) struct Scene {
     pub(super) gpus: u64,
     pub(super) map: BTreeMap<String, PluginConfig>,
     pub(super) points_to_ours: bool,
+    /// The plugin's pod still mounts the map that `ClusterPolicy` named before.
+    pub(super) pod_of_before: bool,
+    /// When a round last saw that the plugin's pod does not mount our map.
+    pub(super) unmounted_at: Option<Timestamp>,
     pub(super) active: PluginConfig,
     pub(super) obeys: bool,
     /// What the plugin offers is nothing at all.
@@ -30,11 +34,15 @@ pub(super) struct Scene {
     pub(super) layout: Option<NodeLayout>,
     /// What they should be cut into, where somebody wants something.
     pub(super) wanted_layout: Option<NodeLayout>,
+    /// What MIG manager is told, where that is not the first name of what they are cut into.
+    pub(super) mig_label: Option<String>,
     /// The entries of MIG manager's map, and when the first of them came.
     pub(super) entries: BTreeMap<String, NodeLayout>,
     pub(super) entries_since: Option<Timestamp>,
     /// How often MIG manager cut the GPUs: each time it brings a new plugin.
     pub(super) cuts: usize,
+    /// How often MIG manager's pod was replaced.
+    pub(super) managers: usize,
     /// MPS's control daemon does not come up.
     pub(super) no_daemon: bool,
     /// Feature discovery's pod ends, again and again.
@@ -121,6 +129,8 @@ impl Scene {
             gpus: GPUS,
             map: BTreeMap::new(),
             points_to_ours: true,
+            pod_of_before: false,
+            unmounted_at: None,
             active: PluginConfig::default(),
             obeys: true,
             mute: false,
@@ -137,9 +147,11 @@ impl Scene {
             labelled_at: None,
             layout: None,
             wanted_layout: None,
+            mig_label: None,
             entries: BTreeMap::new(),
             entries_since: None,
             cuts: 0,
+            managers: 0,
             no_daemon: false,
             no_discovery: false,
             labels_of: None,
@@ -171,6 +183,7 @@ impl Scene {
     /// One with A100s that we have cut, at rest, and its pods.
     pub(super) fn with_slices(pods: &[(&str, &str)]) -> Self {
         let mut scene = Self { layout: Some(cut()), ..Self::new() };
+        scene.has_entry(&cut());
         scene.pods = pods.iter().map(|(name, resource)| pod(name, resource, 1)).collect();
         scene.settle();
         assert_eq!((scene.outlook.clone(), scene.did.len()), (Outlook::Idle, 0));
@@ -189,7 +202,7 @@ impl Scene {
     pub(super) fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
         // A plugin that is pointed to a map without its key ends, again and again, and so does MPS beside MIG.
-        let knows_its_key = self.key.is_none() || self.points_to_ours;
+        let knows_its_key = self.key.is_none() || self.points_to_ours && !self.pod_of_before;
         if !self.mute && knows_its_key && !(self.active.is_by_mps() && self.layout.is_some()) {
             offers.extend(self.active.offers(&self.devices()));
         }
@@ -199,7 +212,7 @@ impl Scene {
     pub(super) fn observe(&self) -> Observed {
         let mut plugin = pod(&format!("plugin-{}", self.cuts), "cpu", 1);
         plugin.operand = Some(Operand::DevicePlugin);
-        let mut manager = pod("manager", "cpu", 1);
+        let mut manager = pod(&format!("manager-{}", self.managers), "cpu", 1);
         manager.operand = Some(Operand::MigManager);
         let mut pods = self.pods.clone();
         let mut discovery = pod("discovery", "cpu", 1);
@@ -238,6 +251,8 @@ impl Scene {
             never_cut: self.layout.is_none(),
             layout: self.layout.clone(),
             uses_our_map: self.points_to_ours,
+            pod_of_before: (self.points_to_ours && self.pod_of_before)
+                .then(|| PodRef { namespace: "team".to_owned(), name: format!("plugin-{}", self.cuts) }),
             keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
         };
         (self.relabels)(&mut sharing);
@@ -245,7 +260,7 @@ impl Scene {
         let mut seen = Observed {
             resource_version: "1".to_owned(),
             operands: OperandLabels {
-                config: self.layout.as_ref().map(NodeLayout::entry_name),
+                config: self.mig_label.clone().or_else(|| self.layout.as_ref().map(NodeLayout::entry_name)),
                 state: self.layout.as_ref().map_or(ManagerState::Absent, |_| ManagerState::Success),
                 has_manager: true,
                 counts: self.layout.iter().flat_map(counted).collect(),
@@ -286,6 +301,9 @@ impl Scene {
             settings: rollout::Settings::default(),
         };
         let seen = self.observe();
+        if !self.points_to_ours || self.pod_of_before {
+            self.unmounted_at = Some(self.now);
+        }
         let (layout, sharing) = (self.wanted_layout.as_ref(), self.wanted.as_ref());
         let advance = advance_sharing(&seen, layout, sharing, &rules, &self.progress, self.now);
         self.progress = advance.progress;
@@ -317,6 +335,7 @@ impl Scene {
             Action::Evict { if_uid, .. } => self.pods.retain(|pod| pod.uid != *if_uid),
             Action::SetPluginConfigLabel { value, .. } => {
                 assert!(self.cordoned, "the label is written on an open node");
+                self.plugin_finds(value.as_ref());
                 self.labelled_at = Some(self.now);
                 self.key.clone_from(value);
                 let told = value.as_ref().map_or_else(PluginConfig::default, |key| self.text_of(key));
@@ -327,16 +346,26 @@ impl Scene {
             }
             Action::EnsureMapEntry { layout, entry, .. } => {
                 self.entries_since.get_or_insert(self.now);
-                let names = ["", "-a", "-b"].map(|suffix| (format!("{entry}{suffix}"), layout.clone()));
-                self.entries.extend(names);
+                assert_eq!(*entry, layout.entry_name());
+                self.has_entry(layout);
             }
             Action::SetConfigLabel { value, .. } => {
                 assert!(self.cordoned, "MIG manager is told on an open node");
                 self.cuts += 1;
+                self.pod_of_before = false;
+                self.nobody_loses_a_slice_to(&self.entries[value]);
                 self.layout = Some(self.entries[value].clone());
+                self.mig_label = Some(value.clone());
             }
+            Action::DeletePod { .. } => self.managers += 1,
             other => panic!("no action of this walk: {other:?}"),
         }
+    }
+
+    /// MIG manager's map has a layout under its three names.
+    fn has_entry(&mut self, layout: &NodeLayout) {
+        let names = ["", "-a", "-b"].map(|suffix| format!("{}{suffix}", layout.entry_name()));
+        self.entries.extend(names.map(|name| (name, layout.clone())));
     }
 
     /// What a key says that a label is to name. A round writes what its memory has into the map before it does anything to
@@ -345,6 +374,30 @@ impl Scene {
         let remembered = self.progress.shared_as.as_ref().filter(|config| config.key() == *key);
         let known = self.map.get(key).or(remembered);
         known.unwrap_or_else(|| panic!("a label names {key}, which the map does not have")).clone()
+    }
+
+    /// A label names a key only where the plugin finds it: its pod has mounted our map for as long as kubelet may need. (The
+    /// way back leads to what was there before, whoever took the map away since.)
+    fn plugin_finds(&self, key: Option<&String>) {
+        let change = self.progress.target.as_ref().and_then(|target| target.sharing.as_ref());
+        if key.is_none() || change.is_none_or(|change| change.goes_back) {
+            return;
+        }
+        let mount = SignedDuration::from_secs(120);
+        let is_mounted = self.unmounted_at.is_none_or(|at| self.now >= at + mount);
+        assert!(is_mounted, "{key:?} is not mounted: {:?}, and it is {}", self.unmounted_at, self.now);
+    }
+
+    /// No pod has a slice of a GPU that is cut anew: which GPU a slice is of, nobody knows, so none of its profile.
+    fn nobody_loses_a_slice_to(&self, to: &NodeLayout) {
+        let Some(from) = &self.layout else { return };
+        let cut_anew = from.0.iter().filter(|(index, gpu)| to.0.get(index) != Some(gpu));
+        let goes = NodeLayout(cut_anew.map(|(index, gpu)| (*index, gpu.clone())).collect());
+        for (name, _) in goes.offers(Strategy::Mixed).iter().filter(|(_, n)| **n > 0) {
+            let asks = |pod: &&Pod| pod.requests.keys().any(|has| has.trim_end_matches(".shared") == name);
+            let loser = self.pods.iter().find(asks);
+            assert!(loser.is_none(), "{name} is cut while {loser:?} may have it");
+        }
     }
 
     /// No pod that holds a resource changes between a device for itself and one that it shares, nor has more neighbours

@@ -8,6 +8,7 @@ use proptest::strategy::Strategy as _;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
 
+use super::layout::{large, small_by};
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,10 @@ enum Event {
     MapIsCleared,
     PointsElsewhere,
     PointsToOurs,
+    /// The DaemonSet reaches the node, and replaces the pods that mount the map of before.
+    PodIsReplaced,
+    /// Somebody wants these GPUs cut otherwise, or as they were.
+    Layout(bool),
     PluginIsMute,
     PluginSpeaks,
     PluginObeys(bool),
@@ -46,6 +51,8 @@ fn event() -> impl proptest::strategy::Strategy<Value = Event> {
         1 => Just(Event::MapIsCleared),
         1 => Just(Event::PointsElsewhere),
         3 => Just(Event::PointsToOurs),
+        3 => Just(Event::PodIsReplaced),
+        2 => any::<bool>().prop_map(Event::Layout),
         1 => Just(Event::PluginIsMute),
         3 => Just(Event::PluginSpeaks),
         1 => Just(Event::PluginObeys(false)),
@@ -59,17 +66,23 @@ fn event() -> impl proptest::strategy::Strategy<Value = Event> {
 
 const THEIRS: &str = "tesla-t4";
 
-/// What the plugin is told by a policy.
-fn by(replicas: u32) -> PluginConfig {
-    if replicas == 0 { PluginConfig::default() } else { shared_by(replicas) }
+/// What the plugin of a node with whole GPUs, or of one that is cut, is told by a policy.
+fn by(scene: &Scene, replicas: u32) -> PluginConfig {
+    match (replicas, &scene.layout) {
+        (0, _) => PluginConfig::default(),
+        (_, Some(_)) => small_by(replicas),
+        (_, None) => shared_by(replicas),
+    }
 }
 
 /// A pod that has one of whatever the node has left to give, as kubelet counts it.
 fn comes(scene: &mut Scene, named: usize, daemon_set: bool) {
     let offers = scene.offers();
     let held = |name: &str| scene.pods.iter().filter_map(|pod| pod.requests.get(name)).sum::<u64>();
-    let free = offers.iter().find(|(name, n)| **n > held(name)).map(|(name, _)| name.clone());
-    if let Some(resource) = free.filter(|_| !scene.down) {
+    let free: Vec<&String> =
+        offers.iter().filter(|(name, n)| **n > held(name)).map(|(name, _)| name).collect();
+    let any = (!free.is_empty()).then(|| free[named % free.len()].clone());
+    if let Some(resource) = any.filter(|_| !scene.down) {
         scene.pods.push(Pod { daemon_set, ..pod(&format!("pod{named}"), &resource, 1) });
     }
 }
@@ -83,7 +96,7 @@ fn gives_back(scene: &mut Scene) {
 
 fn happens(scene: &mut Scene, event: Event, nth: usize) {
     match event {
-        Event::Wants(replicas) => scene.wants(by(replicas)),
+        Event::Wants(replicas) => scene.wants(by(scene, replicas)),
         Event::PodComes if scene.cordoned => {}
         Event::PodComes => comes(scene, nth, false),
         Event::PodOfADaemonSetComes => comes(scene, nth, true),
@@ -96,7 +109,13 @@ fn happens(scene: &mut Scene, event: Event, nth: usize) {
         Event::KeyIsBack => gives_back(scene),
         Event::MapIsCleared => scene.map.clear(),
         Event::PointsElsewhere => scene.points_to_ours = false,
-        Event::PointsToOurs => scene.points_to_ours = true,
+        Event::PointsToOurs if scene.points_to_ours => {}
+        Event::PointsToOurs => (scene.points_to_ours, scene.pod_of_before) = (true, true),
+        Event::PodIsReplaced => scene.pod_of_before = false,
+        Event::Layout(anew) if scene.layout.is_some() => {
+            scene.wanted_layout = Some(if anew { large() } else { cut() });
+        }
+        Event::Layout(_) => {}
         Event::PluginIsMute => scene.mute = true,
         Event::PluginSpeaks => scene.mute = false,
         Event::PluginObeys(obeys) => scene.obeys = obeys,
@@ -115,8 +134,9 @@ fn map_is_mended(scene: &mut Scene) {
     let Progress { shared_as, target, .. } = &scene.progress;
     let change = target.as_ref().and_then(|target| target.sharing.as_ref());
     let before = change.and_then(|change| change.text_before().cloned());
+    let follows = target.as_ref().and_then(|target| target.followed_by.clone());
     let by_labels = Some(scene.active.clone()).filter(|config| scene.key == Some(config.key()));
-    for config in shared_as.clone().into_iter().chain(before).chain(by_labels) {
+    for config in shared_as.clone().into_iter().chain(before).chain(follows).chain(by_labels) {
         scene.map.insert(config.key(), config);
     }
 }
@@ -134,10 +154,10 @@ fn goes_on(scene: &mut Scene) {
 fn is_left_alone(scene: &mut Scene) {
     gives_back(scene);
     scene.pods.clear();
-    (scene.points_to_ours, scene.mute, scene.obeys, scene.down, scene.dies_at) =
-        (true, false, true, false, None);
+    (scene.points_to_ours, scene.pod_of_before) = (true, false);
+    (scene.mute, scene.obeys, scene.down, scene.dies_at) = (false, true, false, None);
     // Of a key whose text nothing leads to, people are told, and they write it.
-    let all = [0, 2, 4, 6].map(|replicas| (by(replicas).key(), by(replicas)));
+    let all = [0, 2, 4, 6].map(|replicas| by(scene, replicas)).map(|config| (config.key(), config));
     let told = |key: &String| BTreeMap::from(all)[key].clone();
     scene.active = scene.key.as_ref().map(told).unwrap_or_default();
     map_is_mended(scene);
@@ -153,6 +173,17 @@ fn is_left_alone(scene: &mut Scene) {
     panic!("it never comes to rest: {:?}, {:?}", scene.progress.phase, scene.outlook);
 }
 
+fn nobody_is_harmed(mut scene: Scene, events: Vec<(Event, usize)>) {
+    for (nth, (event, rounds)) in events.into_iter().enumerate() {
+        happens(&mut scene, event, nth);
+        (0..rounds).for_each(|_| goes_on(&mut scene));
+    }
+    is_left_alone(&mut scene);
+    assert_eq!(scene.wanted, Some(SharingWanted::As(scene.active.clone())));
+    assert!(scene.wanted_layout.is_none() || scene.wanted_layout == scene.layout);
+    assert!(!scene.cordoned);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(23), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -162,12 +193,15 @@ proptest! {
     ) {
         let mut scene = Scene::new();
         scene.wants(shared_by(4));
-        for (nth, (event, rounds)) in events.into_iter().enumerate() {
-            happens(&mut scene, event, nth);
-            (0..rounds).for_each(|_| goes_on(&mut scene));
-        }
-        is_left_alone(&mut scene);
-        assert_eq!(scene.wanted, Some(SharingWanted::As(scene.active.clone())));
-        assert!(!scene.cordoned);
+        nobody_is_harmed(scene, events);
+    }
+
+    #[test]
+    fn whatever_happens_to_a_node_that_is_cut_nobody_loses_a_slice_or_shares_one_unawares(
+        events in vec((event(), 1_usize..8), 1..40),
+    ) {
+        let mut scene = Scene::with_slices(&[]);
+        scene.wants(small_by(4));
+        nobody_is_harmed(scene, events);
     }
 }

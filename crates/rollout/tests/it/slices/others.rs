@@ -57,9 +57,19 @@ fn hands() -> [Hand; 4] {
     ]
 }
 
+/// A policy has shared the node, which has kept its key. The device plugin would not find it when it is back from its pause.
+fn no_map() -> Hand {
+    (
+        "ClusterPolicy points the device plugin away from the map with the key of the node",
+        |walk| walk.left_key = Some("slicewright-0123456789"),
+        |walk| walk.left_key = None,
+        StartBlocker::PluginMapNotOurs,
+    )
+}
+
 #[test]
 fn under_the_hands_of_others_nothing_starts_and_after_them_it_does() {
-    for (what, begin, end, blocker) in hands() {
+    for (what, begin, end, blocker) in hands().into_iter().chain([no_map()]) {
         let mut walk = notebook();
         let (gpu, layout) = recut(&walk);
         begin(&mut walk);
@@ -96,7 +106,7 @@ fn work_that_is_announced_starts_nothing_and_takes_nothing_back() {
 #[test]
 fn under_the_hands_of_others_what_is_not_claimed_is_taken_back_and_what_is_claimed_is_finished() {
     for at in [Phase::Cordoning, Phase::Quiescing] {
-        for (what, begin, end, _) in hands() {
+        for (what, begin, end, _) in hands().into_iter().chain([no_map()]) {
             let what = format!("{what}, in {at:?}");
             let mut walk = notebook();
             let held = serial(&walk);

@@ -75,6 +75,8 @@ pub(super) struct Walk {
     pub(super) late_status: Option<BTreeMap<String, u64>>,
     /// By how many pods somebody lets slices be shared, by a key of his own.
     pub(super) shared_by_hand: Option<u64>,
+    /// A key of ours that its label names, and that is in no map which the plugin reads.
+    pub(super) left_key: Option<&'static str>,
     /// A GPU that is not in what the operator reads of the agent.
     pub(super) hidden: Option<&'static str>,
     /// Whether the policy allows evictions.
@@ -134,6 +136,7 @@ impl Walk {
             plugin_pod_stays: false,
             late_status: None,
             shared_by_hand: None,
+            left_key: None,
             hidden: None,
             drain: Drain::Never,
             refuses: None,
@@ -248,7 +251,10 @@ impl Walk {
             label_layout: None,
             operator: Operator::default(),
             report: None,
-            sharing: slicewright_rollout::SharingSeen::default(),
+            sharing: slicewright_rollout::SharingSeen {
+                key: self.left_key.map(str::to_owned),
+                ..slicewright_rollout::SharingSeen::default()
+            },
             agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
                 alive: self.alive && !self.unguarded && account.boot == self.world.boot,
                 unguarded: self.unguarded,
