@@ -6,7 +6,7 @@
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
 //! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
-//! two nodes have the same left; a number that follows is the largest such fleet, in nodes.
+//! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them.
 //! The operations are those that the planner counts, the same on every machine. With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -151,19 +151,22 @@ fn main() {
     }
 }
 
-/// Fleets at work. Of the largest, one has as many pods as the goal says, and one as many on a node as the others.
+/// Fleets at work. Of the largest, one has as many pods as the goal says, and the others as many on a node as all others.
 fn busy() {
-    let largest = std::env::args().filter_map(|a| a.parse::<usize>().ok()).next().unwrap_or(1_000);
+    let mut sizes: Vec<usize> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![10, 40, 100, 300, 1_000];
+    }
     let shape = |nodes, pods| Rooms { nodes, gpus: 8, pods, kinds: 40 };
-    let fleets = [10, 40, 100, 300, 1_000].into_iter().filter(|nodes| *nodes <= largest);
-    for nodes in fleets {
+    for nodes in &sizes {
+        let nodes = *nodes;
         let seeds = if nodes > 100 { 2 } else { 5 };
         for seed in 0..seeds {
             let (inventory, requests) = busy_rooms(shape(nodes, 12 * nodes), seed);
             row(&format!("{nodes} nodes at work, seed {seed}"), &inventory, &requests);
         }
     }
-    if largest >= 1_000 {
+    if sizes.contains(&1_000) {
         let (inventory, requests) = busy_rooms(shape(1_000, 5_000), 0);
         row("1,000 nodes at work, 5,000 pods", &inventory, &requests);
     }

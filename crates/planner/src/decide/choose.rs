@@ -12,7 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, MANY_PARTS, Merged, Sense, SolveError, Solved};
+use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -185,7 +185,7 @@ fn is_better_than_any_that_goes_on(
         program.demand.iter().flatten().for_each(|row| program.instance.rows[*row].sense = Sense::AtLeast);
     }
     // Of very many kinds of nodes, those that are alike are taken as one.
-    let are_many = program.parts.len() > MANY_PARTS;
+    let are_many = are_many(&program.instance, &program.parts);
     let merged = |levels: usize| {
         let is_asked = |row| program.demand.contains(&Some(row));
         Merged::new(&program.instance, &program.parts, levels, is_asked).instance

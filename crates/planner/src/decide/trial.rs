@@ -174,6 +174,10 @@ impl<'w, 'k> Trials<'w, 'k> {
     /// How many requests of the group more than now are served once the fleet has changed, or a policy. What is
     /// kept for others now may go to who has a higher priority then.
     fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> i64 {
+        // A fleet is copied to be changed, which is seconds of a plan if it is done for nothing.
+        if !self.may_try(self.inventory) {
+            return 0;
+        }
         if let Some(at_stake) = self.at_stake {
             let changed = change(at_stake.inventory);
             if self.left <= YIELDS || !self.may_try(&changed) {
@@ -329,7 +333,7 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     /// Whether it would be served if nodes had more CPU, memory, ephemeral storage and pod slots.
     pub(super) fn is_short_of_room(&mut self, group: &Group<'_>) -> bool {
-        if !self.room_runs_out {
+        if !self.room_runs_out || self.left == 0 || self.unproved == 0 {
             return false;
         }
         let mut inventory = self.inventory.clone();

@@ -26,8 +26,8 @@ use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{
-    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, MANY_PARTS, Memory, Orders,
-    RowIndex, SolveError,
+    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Memory, Orders, RowIndex,
+    SolveError, are_many,
 };
 
 /// Nodes that are looked at one by one, times groups: beyond it, one question about each of them may take longer than
@@ -288,9 +288,9 @@ impl<'w, 'a> Asking<'w, 'a> {
 
     /// Decides about requests, given by their groups, oldest first.
     fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
-        let are_many = self.world.groups.len() > KINDS_IN_TURN || self.program.parts.len() > MANY_PARTS;
         if !self.is_one_program
-            && are_many
+            && (self.world.groups.len() > KINDS_IN_TURN
+                || are_many(&self.program.instance, &self.program.parts))
             && let Some(turns) = self.one_by_one(queue)
         {
             return turns;

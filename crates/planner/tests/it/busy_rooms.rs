@@ -41,9 +41,37 @@ fn a_fleet_at_work_is_planned_with_little_work_and_nearly_as_much_is_served_as_c
         let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
         println!("seed {seed}: {value} unserved, at least {bound}, {operations} operations");
         assert!(*value > 100, "seed {seed}: {value} are not served: too few to say anything");
-        assert!((value - bound) * 100 <= *value, "seed {seed}: {value} are not served, and {bound} need not be");
+        assert!(
+            (value - bound) * 100 <= *value,
+            "seed {seed}: {value} are not served, and {bound} need not be"
+        );
         assert!(operations < 6_000_000_000, "seed {seed}: {operations}");
     }
+}
+
+/// Whoever is passed over may be so without a proof there, and that is said. What is not proved costs no more for it.
+#[test]
+fn the_oldest_come_first_on_a_fleet_at_work_and_that_takes_little_work_too() {
+    for seed in 0..2 {
+        let (decision, operations) = plan(60, seed, policy("p").oldest_first().build());
+        let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+        println!("seed {seed}: {value} unserved, at least {bound}, {operations} operations");
+        assert!((value - bound) * 100 <= value * 3, "seed {seed}: {value}, and {bound} need not be");
+        assert!(level(&decision, "GPUs changed").value > 30, "seed {seed}: hardly anything is cut for them");
+        assert!(operations < 8_000_000_000, "seed {seed}: {operations}");
+    }
+}
+
+/// What a policy asks for at least is a row that no request covers: nodes are emptied and filled with it in view.
+#[test]
+fn as_many_slices_as_a_policy_asks_for_are_kept_on_a_fleet_at_work() {
+    let (decision, operations) = plan(60, 1, policy("p").bounds("1g.10gb", 60, 0, None).build());
+    let LevelCertificate { value, .. } = level(&decision, "slices missing to minCount");
+    assert_eq!(*value, 0);
+    let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+    println!("{value} unserved, at least {bound}, {operations} operations");
+    assert!((value - bound) * 100 <= *value, "{value} are not served, and {bound} need not be");
+    assert!(operations < 6_000_000_000, "{operations}");
 }
 
 /// One of a node's own, where each has CPU, memory, and GPUs that can be cut in one of some ways.
@@ -78,7 +106,9 @@ fn least_undone(nodes: &[OfOneNode], things: &[Thing]) -> i64 {
         }
         let sums = done.iter().flat_map(|a| of_node.iter().map(move |b| (a, b)));
         done = sums
-            .map(|(a, b)| a.iter().zip(b).zip(things).map(|((a, b), thing)| (a + b).min(thing.asked)).collect())
+            .map(|(a, b)| {
+                a.iter().zip(b).zip(things).map(|((a, b), thing)| (a + b).min(thing.asked)).collect()
+            })
             .collect();
     }
     let undone = |done: &Vec<i64>| -> i64 {

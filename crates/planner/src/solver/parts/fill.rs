@@ -8,7 +8,7 @@ use super::sample::Sample;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
-use super::{Decided, MANY_PARTS, Part, Parted, Proof, Settled, dearest, refill};
+use super::{Decided, Part, Parted, Proof, Settled, are_many, dearest, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
 use crate::solver::work::Allowance;
 
@@ -42,7 +42,7 @@ impl<'m> Filling<'m> {
         let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
-        let sample = (parts.len() > MANY_PARTS).then(|| Sample::new(model, parts));
+        let sample = are_many(model.instance, parts).then(|| Sample::new(model, parts));
         let together = Together::new(model, parts);
         Some(Self { model, orders, together, sample, start, state, values, proved: vec![] })
     }
@@ -165,7 +165,10 @@ impl<'m> Filling<'m> {
         if let Some((state, _)) = self.start.take_if(|(_, values)| *values < self.values) {
             self.state = state;
         }
-        let Settled { choice: (classes, extras), values, copies } = settle(self.model, parts, &self.state)?;
+        let settled = settle(self.model, parts, &self.state);
+        // What is found copy by copy may break a row where copies are settled; that nothing is done breaks none.
+        let settled = settled.or_else(|| settle(self.model, parts, &refill::nothing(self.model)))?;
+        let Settled { choice: (classes, extras), values, copies } = settled;
         let levels = (0..).zip(&values).map(|(k, value)| {
             let proof = self.proved.get(k).filter(|proof| proof.held[..] == values[..k]);
             let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
@@ -182,7 +185,7 @@ pub(super) fn suited<'a>(
     parts: &[Part],
     (levels, kinds): (usize, usize),
 ) -> Option<Model<'a>> {
-    let are_many = parts.len() > MANY_PARTS;
+    let are_many = are_many(instance, parts);
     if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds && !are_many {
         return None;
     }

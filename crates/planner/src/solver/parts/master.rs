@@ -226,7 +226,12 @@ fn rounded_up(model: &Model<'_>, level: usize, total: i128) -> i64 {
 }
 
 /// What no choice goes below at a level, by the best pattern of every kind at these prices.
-pub(super) fn bound_at(model: &Model<'_>, prices: &Prices, fixed: &[i64], (effort, slack): (u64, i64)) -> i64 {
+pub(super) fn bound_at(
+    model: &Model<'_>,
+    prices: &Prices,
+    fixed: &[i64],
+    (effort, slack): (u64, i64),
+) -> i64 {
     let rows = model.instance.rows.len();
     let of_kind = |kind: &Kind| {
         let (shared, costs) = Pattern::idle(&kind.shape).sums(&kind.shape, rows, model.levels);

@@ -8,7 +8,7 @@
 //! has too much of and another one of the same bunch too little; the more alike the parts of a bunch are, the less
 //! that is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Part;
 use crate::solver::instance::{Class, Column, Extra, Instance, Row, RowIndex, Sense};
@@ -16,11 +16,27 @@ use crate::solver::instance::{Class, Column, Extra, Instance, Row, RowIndex, Sen
 /// Beyond so many parts, the program for all copies together takes too long: with seven rows for each of them and one for
 /// each kind of pod, a step of the simplex goes over 100,000 numbers several times, and there are a thousand steps.
 pub const MANY_PARTS: usize = 32;
+/// Beyond so many different rooms, patterns take too long as well: of nodes that are found in different layouts, all with
+/// the same room become one kind where patterns are looked for, and nodes with different rooms never do. A fleet of 40 nodes
+/// with 32 rooms took 13 s, and with `OldestFirst` nobody was served anything that had to be cut.
+const MANY_ROOMS: usize = 12;
 /// Into so many bunches parts are put then: with rows for each of them, the program is as large as one of half as many parts
 /// as may be looked at as they are.
 const BUNCHES: usize = 16;
 /// Into how many steps what parts have is divided, to see how unlike they are.
 const SCALE: i64 = 1 << 10;
+
+/// Whether there are so many parts, or so many that have different amounts of what runs out, that they are looked at in
+/// bunches.
+#[must_use]
+pub fn are_many(instance: &Instance, parts: &[Part]) -> bool {
+    let room = |part: &Part| -> Vec<(u64, i64)> {
+        let rows = part.rows.iter().zip(&part.counts).map(|(row, counts)| (&instance.rows[*row], *counts));
+        let rooms = rows.filter(|(row, _)| row.sense == Sense::AtMost);
+        rooms.map(|(row, counts)| (counts, row.rhs / i64::from(part.copies.max(1)))).collect()
+    };
+    parts.len() > MANY_PARTS || parts.iter().map(room).collect::<BTreeSet<_>>().len() > MANY_ROOMS
+}
 
 /// An instance with bunches in place of its parts.
 pub struct Merged {
@@ -221,12 +237,7 @@ fn coefficient(coefficients: &[(RowIndex, i32)], row: RowIndex) -> i32 {
 
 /// Some parts in at most so many bunches of parts that are alike: always those are divided that are most unlike, into the
 /// half that has less of something and the half that has more.
-pub(super) fn bunches(
-    instance: &Instance,
-    parts: &[Part],
-    some: Vec<usize>,
-    most: usize,
-) -> Vec<Vec<usize>> {
+pub(super) fn bunches(instance: &Instance, parts: &[Part], some: Vec<usize>, most: usize) -> Vec<Vec<usize>> {
     let has = has(instance, parts, &some);
     let mut bunches = vec![some];
     let spread = |bunch: &Vec<usize>, of: usize| {
@@ -236,7 +247,8 @@ pub(super) fn bunches(
     let kinds = has.values().next().map_or(0, Vec::len);
     while bunches.len() < most {
         let all = (0..bunches.len()).flat_map(|b| (0..kinds).map(move |of| (b, of)));
-        let Some((b, of)) = all.max_by_key(|(b, of)| (spread(&bunches[*b], *of), usize::MAX - b, usize::MAX - of))
+        let Some((b, of)) =
+            all.max_by_key(|(b, of)| (spread(&bunches[*b], *of), usize::MAX - b, usize::MAX - of))
         else {
             break;
         };
@@ -275,7 +287,8 @@ fn has(instance: &Instance, parts: &[Part], some: &[usize]) -> BTreeMap<usize, V
         part.rows.iter().zip(&part.counts).map(|(row, counts)| (*counts, of_row(part, *row))).collect()
     };
     let all: BTreeMap<usize, BTreeMap<u64, i64>> = some.iter().map(|part| (*part, raw(part))).collect();
-    let most = |counts: &u64| all.values().filter_map(|has| has.get(counts)).copied().max().unwrap_or(0).max(1);
+    let most =
+        |counts: &u64| all.values().filter_map(|has| has.get(counts)).copied().max().unwrap_or(0).max(1);
     let most: BTreeMap<u64, i64> = kinds.keys().map(|counts| (*counts, most(counts))).collect();
     let scaled = |has: &BTreeMap<u64, i64>| {
         let of = |(counts, sense): (&u64, &Sense)| {

@@ -27,8 +27,8 @@ mod split;
 
 use self::fill::Filling;
 use self::master::{Pool, relax};
+pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
-pub use self::merged::{MANY_PARTS, Merged};
 pub use self::order::Orders;
 use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
@@ -138,7 +138,7 @@ pub struct Decided {
 
 /// Finds a good choice for every copy, and the bounds that hold for it.
 ///
-/// The way depends on how many kinds of things there are to do. With [`MANY_KINDS`], or with [`MANY_PARTS`], copies are
+/// The way depends on how many kinds of things there are to do. With [`MANY_KINDS`], or with [very many parts](are_many), copies are
 /// filled, and nothing else is done. Otherwise the program for all copies together is solved and split; where that does not reach its bounds, the
 /// first levels are looked at copy by copy: by patterns, or by filling if there are more than some forty kinds.
 ///
@@ -158,6 +158,10 @@ pub fn solve_parts(
     let first = first.min(instance.levels);
     if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
         return Ok(parted);
+    }
+    if are_many(instance, parts) {
+        // Anything else would take minutes.
+        return Err(SolveError::NotFound { nodes: effort.nodes });
     }
     let mut memory = Memory::default();
     let mut together = Levels::new(instance, effort, &mut memory);

@@ -25,7 +25,8 @@ fn packing(copies: u32, sizes: &[i32]) -> (Instance, Vec<Part>) {
         extras.push(Extra { upper: all, coefficients, costs: vec![] });
     }
     let extras_of_copy = (0..sizes.len()).collect();
-    let parts = vec![Part { copies, rows: vec![0, 1], counts: vec![0, 1], classes: vec![0], extras: extras_of_copy }];
+    let parts =
+        vec![Part { copies, rows: vec![0, 1], counts: vec![0, 1], classes: vec![0], extras: extras_of_copy }];
     let undone = (FIRST..).take(sizes.len());
     extras.extend(undone.map(|row| Extra { upper: 1, coefficients: vec![(row, 1)], costs: vec![1] }));
     let column = Column { coefficients: vec![(0, 8)], costs: vec![] };

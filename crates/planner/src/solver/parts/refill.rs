@@ -290,7 +290,11 @@ impl<'m> Opened<'m> {
             let lacks = instance.rows[row].lacks(instance.sum(row, &chosen));
             let a = coefficients.iter().map(|(_, a)| i64::from(*a)).sum::<i64>().max(1);
             chosen.1.push((lacks + a - 1).div_euclid(a).min(extra.upper));
-            instance.extras.push(Extra { upper: extra.upper, coefficients, costs: counted(extra.costs.clone()) });
+            instance.extras.push(Extra {
+                upper: extra.upper,
+                coefficients,
+                costs: counted(extra.costs.clone()),
+            });
         }
         let now = instance.values(&chosen.0, &chosen.1);
         let is_met = instance.is_met_by(&chosen.0, &chosen.1);
@@ -313,7 +317,8 @@ impl<'m> Opened<'m> {
         let does = self.open.iter().zip(&self.extras).map(|((position, kind), extras)| {
             let shape = &self.model.kinds[*kind].shape;
             let blocks = classes.by_ref().take(shape.blocks.len());
-            let counts = |chosen: Vec<(usize, u32)>| chosen.into_iter().map(|(j, n)| (j, i64::from(n))).collect();
+            let counts =
+                |chosen: Vec<(usize, u32)>| chosen.into_iter().map(|(j, n)| (j, i64::from(n))).collect();
             let mut does =
                 Pattern { blocks: blocks.map(counts).collect(), extras: vec![0; shape.extras.len()] };
             extras.iter().zip(values.by_ref()).for_each(|(e, n)| does.extras[*e] = n);

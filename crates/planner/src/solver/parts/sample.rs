@@ -72,7 +72,12 @@ impl<'m> Sample<'m> {
 
     /// Every copy does what the one does that stands for it, as far as it can; what is left over is done by the first
     /// that can. `wanted`: how much of each row.
-    pub(super) fn followed(&self, found: &Found, copies: &[usize], wanted: &[i64]) -> Option<(State, Vec<i64>)> {
+    pub(super) fn followed(
+        &self,
+        found: &Found,
+        copies: &[usize],
+        wanted: &[i64],
+    ) -> Option<(State, Vec<i64>)> {
         let mut fit = InOrder::new(self.model, refill::nothing(self.model), copies);
         let mut of_kind: Vec<Vec<usize>> = vec![vec![]; self.model.kinds.len()];
         fit.state.pieces.iter().enumerate().for_each(|(p, piece)| of_kind[piece.kind].push(p));
