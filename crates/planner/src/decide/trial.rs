@@ -174,10 +174,6 @@ impl<'w, 'k> Trials<'w, 'k> {
     /// How many requests of the group more than now are served once the fleet has changed, or a policy. What is
     /// kept for others now may go to who has a higher priority then.
     fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> i64 {
-        // A fleet is copied to be changed, which is seconds of a plan if it is done for nothing.
-        if !self.may_try(self.inventory) {
-            return 0;
-        }
         if let Some(at_stake) = self.at_stake {
             let changed = change(at_stake.inventory);
             if self.left <= YIELDS || !self.may_try(&changed) {
@@ -189,6 +185,10 @@ impl<'w, 'k> Trials<'w, 'k> {
             }
         }
         let inventory = self.inventory;
+        // A fleet is copied to be changed: done for each pod of a large one for nothing, that takes longer than its plan.
+        if !self.may_try(inventory) {
+            return 0;
+        }
         self.serves(group, (&change(inventory), None), policies)
     }
 

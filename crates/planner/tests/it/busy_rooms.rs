@@ -45,20 +45,19 @@ fn a_fleet_at_work_is_planned_with_little_work_and_nearly_as_much_is_served_as_c
             (value - bound) * 100 <= *value,
             "seed {seed}: {value} are not served, and {bound} need not be"
         );
-        assert!(operations < 6_000_000_000, "seed {seed}: {operations}");
+        assert!(operations < 4_000_000_000, "seed {seed}: {operations}");
     }
 }
 
-/// Whoever is passed over may be so without a proof there, and that is said. What is not proved costs no more for it.
+/// Whoever is passed over is mostly so without a proof there, and counted. Before, nothing at all was cut for them.
 #[test]
 fn the_oldest_come_first_on_a_fleet_at_work_and_that_takes_little_work_too() {
     for seed in 0..2 {
         let (decision, operations) = plan(60, seed, policy("p").oldest_first().build());
-        let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
-        println!("seed {seed}: {value} unserved, at least {bound}, {operations} operations");
-        assert!((value - bound) * 100 <= value * 3, "seed {seed}: {value}, and {bound} need not be");
-        assert!(level(&decision, "GPUs changed").value > 30, "seed {seed}: hardly anything is cut for them");
-        assert!(operations < 8_000_000_000, "seed {seed}: {operations}");
+        let changed = level(&decision, "GPUs changed").value;
+        println!("seed {seed}: {changed} GPUs changed, {operations} operations");
+        assert!(changed > 30, "seed {seed}: hardly anything is cut for them");
+        assert!(operations < 6_000_000_000, "seed {seed}: {operations}");
     }
 }
 
