@@ -5,7 +5,8 @@
 //!
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
 //! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
-//! With `min-count`, the policy asks for six slices of 1g.10gb at least.
+//! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
+//! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them.
 //! The operations are those that the planner counts, the same on every machine. With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -24,7 +25,7 @@ use planner::inventory::Inventory;
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
 use planner::solver::work;
-use planner::testing::generate::rooms::{Rooms, rooms};
+use planner::testing::generate::rooms::{Rooms, busy_rooms, rooms};
 use planner::testing::policy;
 
 use crate::clock::timed;
@@ -87,6 +88,9 @@ fn main() {
     if !snapshots.is_empty() {
         return;
     }
+    if std::env::args().any(|a| a == "busy") {
+        return busy();
+    }
     let mut times = Vec::new();
     for seed in 0..20 {
         let (inventory, requests) = rooms(Rooms { nodes: 100, gpus: 8, pods: 1_200, kinds: 40 }, seed);
@@ -101,5 +105,26 @@ fn main() {
     for seed in 1..4 {
         let (inventory, requests) = rooms(Rooms { nodes: 1_000, gpus: 8, pods: 12_000, kinds: 40 }, seed);
         row(&format!("1,000 nodes, seed {seed}, short"), &inventory, &requests);
+    }
+}
+
+/// Fleets at work. Of the largest, one has as many pods as the goal says, and the others as many on a node as all others.
+fn busy() {
+    let mut sizes: Vec<usize> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![10, 40, 100, 300, 1_000];
+    }
+    let shape = |nodes, pods| Rooms { nodes, gpus: 8, pods, kinds: 40 };
+    for nodes in &sizes {
+        let nodes = *nodes;
+        let seeds = if nodes > 100 { 2 } else { 5 };
+        for seed in 0..seeds {
+            let (inventory, requests) = busy_rooms(shape(nodes, 12 * nodes), seed);
+            row(&format!("{nodes} nodes at work, seed {seed}"), &inventory, &requests);
+        }
+    }
+    if sizes.contains(&1_000) {
+        let (inventory, requests) = busy_rooms(shape(1_000, 5_000), 0);
+        row("1,000 nodes at work, 5,000 pods", &inventory, &requests);
     }
 }

@@ -12,7 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Sense, SolveError, Solved};
+use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -184,6 +184,12 @@ fn is_better_than_any_that_goes_on(
         // Whoever could serve more than is asked for could serve less, and one row is less work than two.
         program.demand.iter().flatten().for_each(|row| program.instance.rows[*row].sense = Sense::AtLeast);
     }
+    // Of very many kinds of nodes, those that are alike are taken as one.
+    let are_many = are_many(&program.instance, &program.parts);
+    let merged = |levels: usize| {
+        let is_asked = |row| program.demand.contains(&Some(row));
+        Merged::new(&program.instance, &program.parts, levels, is_asked).instance
+    };
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
     let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();
@@ -199,6 +205,9 @@ fn is_better_than_any_that_goes_on(
         let value = value - program.constants[k];
         let Some(certain) = program.instance.certain_value(k) else {
             // With many kinds even the relaxation takes long; mostly the slices alone say it.
+            if are_many {
+                return value < answers.bound_of(&merged(k + 1), &held);
+            }
             let is_beyond_slices = world.groups.len() > MANY_KINDS
                 && value < answers.bound_of(&program.without_rooms(&world, k + 1), &held);
             return is_beyond_slices || value < answers.bound_of(&program.instance, &held);

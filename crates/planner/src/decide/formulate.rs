@@ -3,6 +3,7 @@
 
 mod bounds;
 mod orders;
+mod room;
 mod roomless;
 mod seats;
 mod shares;
@@ -19,8 +20,6 @@ use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
 use super::world::{Class, World};
-use crate::divisor::common_divisor;
-use crate::inventory::{Room, mebibytes_up};
 use crate::offered::Offered;
 use crate::policy::Bounds;
 use crate::solver::{self, Asked, Column, Extra, Instance, Orders, Row, RowIndex, Sense, Solved};
@@ -178,9 +177,6 @@ impl Unserved {
     }
 }
 
-/// One kind of room: what a pod takes of it, and what a node has of it.
-type Kind = fn(&Room) -> (i64, i64);
-
 /// A row under construction: what is constant in it moves to the right.
 #[derive(Debug)]
 struct Building<'w, 'a> {
@@ -200,6 +196,8 @@ struct Building<'w, 'a> {
     existing: BTreeMap<(usize, Offered), Vec<RowIndex>>,
     /// What is only each cell's own.
     own: Vec<solver::Part>,
+    /// Of what there are such rows, in the order in which they were met.
+    offered: Vec<Offered>,
 }
 
 /// Builds the program. `turns`: whose turn it is, as far as that is known.
@@ -217,9 +215,10 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
         most: BTreeMap::new(),
         existing: BTreeMap::new(),
         own: vec![
-            solver::Part { copies: 1, rows: vec![], classes: vec![], extras: vec![] };
+            solver::Part { copies: 1, rows: vec![], counts: vec![], classes: vec![], extras: vec![] };
             world.cells.len()
         ],
+        offered: vec![],
     };
     building.rows();
     let (demand, unserved) = building.demand();
@@ -321,8 +320,20 @@ impl Building<'_, '_> {
                 self.supply.insert((c, offered), row);
                 self.most.extend(most(self.world, cell, offered).map(|most| ((c, offered), most)));
                 self.own[c].rows.push(row);
+                let number = self.number_of(offered);
+                self.own[c].counts.push(number);
             }
         }
+    }
+
+    /// What a row that counts a supply counts, as a number.
+    fn number_of(&mut self, offered: Offered) -> u64 {
+        let known = self.offered.iter().position(|known| *known == offered);
+        let position = known.unwrap_or_else(|| {
+            self.offered.push(offered);
+            self.offered.len() - 1
+        });
+        u64::MAX - position as u64
     }
 
     /// For each group that can be served at all: served + unserved = asked.
@@ -400,48 +411,6 @@ impl Building<'_, '_> {
             }
         }
         served
-    }
-
-    /// Of nodes whose room may run out: what is served there takes no more
-    /// than there is. Memory and storage are counted in MiB, rounded so that it
-    /// suffices.
-    fn room(&mut self, served: &[(usize, usize, usize)]) {
-        let world = self.world;
-        let kinds: [Kind; 4] = [
-            |room| (room.cpu_milli, room.cpu_milli),
-            |room| (mebibytes_up(room.memory_bytes), room.memory_bytes >> 20),
-            |room| (mebibytes_up(room.storage_bytes), room.storage_bytes >> 20),
-            |room| (room.pods, room.pods),
-        ];
-        for (c, cell) in world.cells.iter().enumerate() {
-            let Some(room) = &cell.room else { continue };
-            let here: Vec<(usize, &Room, usize)> = served
-                .iter()
-                .filter(|(_, cell, _)| *cell == c)
-                .map(|(g, _, extra)| (*extra, &world.groups[*g].takes, world.groups[*g].requests.len()))
-                .collect();
-            for kind in kinds {
-                let takes = |room: &Room| kind(room).0.max(0);
-                let free = kind(room).1;
-                let all = here.iter().fold(0_i64, |sum, (_, t, n)| {
-                    let n = i64::try_from(*n).unwrap_or(i64::MAX);
-                    sum.saturating_add(takes(t).saturating_mul(n))
-                });
-                if all <= free {
-                    continue;
-                }
-                // Numbers without their common divisor are kinder to the solver.
-                let unit = here.iter().fold(0, |unit, (_, t, _)| common_divisor(unit, takes(t))).max(1);
-                let row = self.row(Sense::AtMost, (free.max(0) / unit).saturating_mul(cell.copies()));
-                self.own[c].rows.push(row);
-                for (extra, t, _) in &here {
-                    let n = i32::try_from(takes(t) / unit).unwrap_or(i32::MAX);
-                    if n > 0 {
-                        self.instance.extras[*extra].coefficients.push((row, n));
-                    }
-                }
-            }
-        }
     }
 
     /// Rows for `minCount`, `maxCount` and `spareCount`.

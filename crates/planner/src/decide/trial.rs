@@ -185,6 +185,10 @@ impl<'w, 'k> Trials<'w, 'k> {
             }
         }
         let inventory = self.inventory;
+        // A fleet is copied to be changed: done for each pod of a large one for nothing, that takes longer than its plan.
+        if !self.may_try(inventory) {
+            return 0;
+        }
         self.serves(group, (&change(inventory), None), policies)
     }
 
@@ -329,7 +333,7 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     /// Whether it would be served if nodes had more CPU, memory, ephemeral storage and pod slots.
     pub(super) fn is_short_of_room(&mut self, group: &Group<'_>) -> bool {
-        if !self.room_runs_out {
+        if !self.room_runs_out || self.left == 0 || self.unproved == 0 {
             return false;
         }
         let mut inventory = self.inventory.clone();

@@ -27,7 +27,7 @@ use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{
     Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Memory, Orders, RowIndex,
-    SolveError,
+    SolveError, are_many,
 };
 
 /// Nodes that are looked at one by one, times groups: beyond it, one question about each of them may take longer than
@@ -289,7 +289,8 @@ impl<'w, 'a> Asking<'w, 'a> {
     /// Decides about requests, given by their groups, oldest first.
     fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
         if !self.is_one_program
-            && self.world.groups.len() > KINDS_IN_TURN
+            && (self.world.groups.len() > KINDS_IN_TURN
+                || are_many(&self.program.instance, &self.program.parts))
             && let Some(turns) = self.one_by_one(queue)
         {
             return turns;

@@ -303,6 +303,18 @@ impl Instance {
         self.classes.iter().map(of_class).chain(self.extras.iter().map(of_extra)).sum()
     }
 
+    /// What a row is given by a choice.
+    pub(super) fn sum(&self, row: RowIndex, (classes, extras): &Choice) -> i64 {
+        let of = |coefficients: &[(RowIndex, i32)]| {
+            i64::from(coefficients.iter().find(|(of, _)| *of == row).map_or(0, |(_, a)| *a))
+        };
+        let chosen = self.classes.iter().zip(classes).flat_map(|(class, chosen)| {
+            chosen.iter().map(move |(j, n)| (&class.columns[*j].coefficients, i64::from(*n)))
+        });
+        let values = self.extras.iter().zip(extras).map(|(extra, n)| (&extra.coefficients, *n));
+        chosen.chain(values).map(|(coefficients, n)| of(coefficients) * n).sum()
+    }
+
     /// Whether a choice is one: counts add up, extras are within bounds, and
     /// all rows are met.
     #[must_use]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod beside_promises;
+mod busy_rooms;
 mod by_classes;
 mod check;
 mod decisions;

@@ -182,6 +182,7 @@ fn instance(parts: &[Copies], kinds: &[(usize, [i32; 2], i64)], by_itself: bool)
             made.push(Part {
                 copies: of,
                 rows: (first..instance.rows.len()).collect(),
+                counts: (0..).take(instance.rows.len() - first).collect(),
                 classes: vec![instance.classes.len()],
                 extras: (first_extra..instance.extras.len()).collect(),
             });

@@ -1,13 +1,14 @@
-//! Copies that are filled one by one, and a few again and again: the way for so many kinds of things to do that
-//! patterns, and then the program for all copies together, take too long.
+//! Copies that are filled one by one, and a few again and again: the way for so many kinds of things to do, or of copies,
+//! that patterns, and then the program for all copies together, take too long.
 
 use super::model::Model;
 use super::order::{InOrder, Orders};
 use super::refute::Refuter;
+use super::sample::Sample;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
-use super::{Decided, Part, Parted, Proof, Settled, dearest, refill};
+use super::{Decided, Part, Parted, Proof, Settled, are_many, dearest, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
 use crate::solver::work::Allowance;
 
@@ -23,6 +24,8 @@ pub(super) struct Filling<'m> {
     model: &'m Model<'m>,
     orders: &'m Orders,
     together: Together,
+    /// Where there are very many kinds of copies, a few that stand for all.
+    sample: Option<Sample<'m>>,
     /// What comes of the best of the orders, or of what is worth most for its size, if that is better than nothing.
     start: Option<(State, Vec<i64>)>,
     state: State,
@@ -32,14 +35,16 @@ pub(super) struct Filling<'m> {
 
 impl<'m> Filling<'m> {
     /// Nothing is done yet.
-    pub(super) fn new(model: &'m Model<'m>, orders: &'m Orders) -> Option<Self> {
+    pub(super) fn new(model: &'m Model<'m>, parts: &[Part], orders: &'m Orders) -> Option<Self> {
         let state = refill::nothing(model);
         let values = state.values(model)?;
         let is_free = orders.turns.is_empty();
         let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
-        Some(Self { model, orders, together: Together::new(model), start, state, values, proved: vec![] })
+        let sample = are_many(model.instance, parts).then(|| Sample::new(model, parts));
+        let together = Together::new(model, parts);
+        Some(Self { model, orders, together, sample, start, state, values, proved: vec![] })
     }
 
     /// Makes the next levels better, up to this one.
@@ -57,7 +62,10 @@ impl<'m> Filling<'m> {
             let held = self.values[..level].to_vec();
             let least = self.model.instance.least(level);
             let is_least = self.values[level] <= least;
-            let bound = (!is_least).then(|| self.together.bound(&held)).flatten().unwrap_or(least);
+            let mut bound = (!is_least).then(|| self.together.bound(&held)).flatten().unwrap_or(least);
+            if let Some(of_sample) = self.follow_the_sample(level, &held, bound) {
+                bound = bound.max(of_sample);
+            }
             let allowance = Allowance::of(operations);
             self.values = refill::refill(self.model, &mut self.state, (level, bound), allowance)?;
             // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
@@ -77,6 +85,29 @@ impl<'m> Filling<'m> {
             self.proved.push(Proof { held, bound });
         }
         Some(())
+    }
+
+    /// Where there are very many kinds of copies, what a level comes to at least by the few that stand for all; and what
+    /// comes of doing as they do is taken if it is better. The last of the levels, who waits longest, is not worth it.
+    fn follow_the_sample(&mut self, level: usize, held: &[i64], bound: i64) -> Option<i64> {
+        let sample = self.sample.as_mut()?;
+        // The better of the two starts is enough: to fill so many copies takes long.
+        if let Some((state, values)) = self.start.take_if(|(_, values)| *values < self.values) {
+            (self.state, self.values) = (state, values);
+        }
+        if self.values[level] <= bound || level > 0 && level + 1 == self.model.levels {
+            return None;
+        }
+        let found = sample.relaxed(held, self.values[level])?;
+        if self.orders.turns.is_empty() {
+            let rows = self.model.instance.rows.iter().zip(&self.model.coverable);
+            let wanted: Vec<i64> = rows.map(|(row, is_asked)| if *is_asked { row.rhs } else { 0 }).collect();
+            let followed = sample.followed(&found, &self.orders.copies, &wanted);
+            if let Some((state, values)) = followed.filter(|(_, values)| *values < self.values) {
+                (self.state, self.values) = (state, values);
+            }
+        }
+        Some(found.bound)
     }
 
     /// What the levels before this one come to.
@@ -134,7 +165,10 @@ impl<'m> Filling<'m> {
         if let Some((state, _)) = self.start.take_if(|(_, values)| *values < self.values) {
             self.state = state;
         }
-        let Settled { choice: (classes, extras), values, copies } = settle(self.model, parts, &self.state)?;
+        let settled = settle(self.model, parts, &self.state);
+        // What is found copy by copy may break a row where copies are settled; that nothing is done breaks none.
+        let settled = settled.or_else(|| settle(self.model, parts, &refill::nothing(self.model)))?;
+        let Settled { choice: (classes, extras), values, copies } = settled;
         let levels = (0..).zip(&values).map(|(k, value)| {
             let proof = self.proved.get(k).filter(|proof| proof.held[..] == values[..k]);
             let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
@@ -144,19 +178,20 @@ impl<'m> Filling<'m> {
     }
 }
 
-/// What an instance with many kinds of things to do is filled in; nothing, if there are no more than so many, or if
-/// filling does not suit it.
+/// What an instance with many kinds of things to do is filled in, or with very many parts; nothing, if there are no more
+/// than so many, or if filling does not suit it.
 pub(super) fn suited<'a>(
     instance: &'a Instance,
     parts: &[Part],
     (levels, kinds): (usize, usize),
 ) -> Option<Model<'a>> {
-    if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds {
+    let are_many = are_many(instance, parts);
+    if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds && !are_many {
         return None;
     }
     let model = Model::new(instance, parts, levels);
     let things = model.coverable.iter().filter(|is_coverable| **is_coverable).count();
-    (things > kinds && refill::suits(&model)).then_some(model)
+    (are_many || things > kinds && refill::suits(&model)).then_some(model)
 }
 
 /// The best of what the orders come to, with its values. Where some come first, they are served at their level, and

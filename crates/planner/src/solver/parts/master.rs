@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use super::model::Model;
 use super::price::{BITS, Pattern, Prices, price};
-use super::shape::{Place, Shape};
+use super::shape::{Kind, Place, Shape};
 use crate::solver::basis::End;
 use crate::solver::instance::Sense;
 use crate::solver::program::{Draft, Program};
 use crate::solver::simplex::Simplex;
+use crate::solver::work::Allowance;
 
 /// Rounds of pricing at one level.
 const ROUNDS: usize = 80;
@@ -36,6 +37,8 @@ pub(super) struct Relaxed {
     pub(super) used: Vec<Vec<(Pattern, f64)>>,
     /// No choice has a lower value at the level.
     pub(super) bound: i64,
+    /// What the rows are worth in it.
+    pub(super) prices: Prices,
 }
 
 impl Pool {
@@ -59,8 +62,13 @@ impl Pool {
 }
 
 /// The relaxation at a level, the earlier ones held; `effort` is for each
-/// search of a pattern. Nothing, if the simplex gets lost.
-pub(super) fn relax(model: &Model<'_>, pool: &mut Pool, fixed: &[i64], effort: u64) -> Option<Relaxed> {
+/// search of a pattern, and with the work done, the best so far is taken. Nothing, if the simplex gets lost.
+pub(super) fn relax(
+    model: &Model<'_>,
+    pool: &mut Pool,
+    fixed: &[i64],
+    (effort, work): (u64, Allowance),
+) -> Option<Relaxed> {
     let level = fixed.len();
     let mut bound = i64::MIN;
     let copies: i64 = model.kinds.iter().map(|kind| i64::from(kind.copies)).sum();
@@ -72,13 +80,9 @@ pub(super) fn relax(model: &Model<'_>, pool: &mut Pool, fixed: &[i64], effort: u
             return None;
         }
         let prices = master.prices(model, &simplex.true_prices());
-        let (mut total, mut added) = (master.of_the_rest(model, &prices, fixed), false);
+        let (mut total, mut added) = (of_the_rest(model, &prices, fixed), false);
         for (k, kind) in model.kinds.iter().enumerate() {
-            let cost = |known: &Known| -> i64 {
-                let shared = known.shared.iter().map(|(row, a)| prices.rows[*row].saturating_mul(*a));
-                let costs = known.costs.iter().zip(&prices.levels).map(|(c, p)| c.saturating_mul(*p));
-                costs.sum::<i64>() - shared.sum::<i64>()
-            };
+            let cost = |known: &Known| of_sums(&prices, &known.shared, &known.costs);
             let below = pool.kinds[k].iter().map(cost).min().unwrap_or(0);
             let priced = price(kind, model.instance.rows.len(), &prices, below, slack, effort);
             total += i128::from(priced.bound.min(below)) * i128::from(kind.copies);
@@ -86,11 +90,9 @@ pub(super) fn relax(model: &Model<'_>, pool: &mut Pool, fixed: &[i64], effort: u
                 added |= pool.add(model, k, pattern);
             }
         }
-        let step = i128::from(model.steps[level]) << BITS;
-        let proved = -(-total).div_euclid(step) * i128::from(model.steps[level]);
-        bound = bound.max(i64::try_from(proved).unwrap_or(i64::MIN));
-        if !added || round + 1 == ROUNDS {
-            return Some(Relaxed { used: master.used(model, pool, &simplex.solution()), bound });
+        bound = bound.max(rounded_up(model, level, total));
+        if !added || round + 1 == ROUNDS || work.is_used_up() {
+            return Some(Relaxed { used: master.used(model, pool, &simplex.solution()), bound, prices });
         }
     }
     None
@@ -106,7 +108,6 @@ struct Master {
     first_kind: usize,
     /// The column of the first pattern of each kind.
     first_column: Vec<usize>,
-    level: usize,
 }
 
 impl Master {
@@ -162,7 +163,7 @@ impl Master {
         let last_kind = first_kind + model.kinds.len();
         program.extra = (0..program.blocks()).map(|b| b >= last_kind).collect();
         program.finish();
-        Self { program, map, first_kind, first_column, level }
+        Self { program, map, first_kind, first_column }
     }
 
     /// Prices in whole units, of the right signs.
@@ -184,27 +185,6 @@ impl Master {
         Prices { rows: all, levels }
     }
 
-    /// What the right-hand sides are worth, and what is of no part costs at least.
-    fn of_the_rest(&self, model: &Model<'_>, prices: &Prices, fixed: &[i64]) -> i128 {
-        let rows = model.instance.rows.len();
-        let mut total: i128 = 0;
-        for row in &model.shared {
-            total += i128::from(prices.rows[*row]) * i128::from(model.instance.rows[*row].rhs);
-        }
-        for (price, value) in prices.levels[..self.level].iter().zip(fixed) {
-            total -= i128::from(*price) * i128::from(*value);
-        }
-        let cost = |draft: &Draft| prices.cost(draft, |row| model.rest.place(row, rows));
-        for block in &model.rest.blocks {
-            let least = block.drafts.iter().map(cost).min().unwrap_or(0);
-            total += i128::from(least) * i128::from(block.count);
-        }
-        for extra in &model.rest.extras {
-            total += i128::from(cost(&extra.draft).min(0)) * i128::from(extra.upper);
-        }
-        total
-    }
-
     fn used(&self, model: &Model<'_>, pool: &Pool, values: &[(u32, f64)]) -> Vec<Vec<(Pattern, f64)>> {
         let mut used = vec![vec![]; model.kinds.len()];
         for (column, value) in values {
@@ -215,4 +195,57 @@ impl Master {
         }
         used
     }
+}
+
+/// What the right-hand sides are worth, and what is of no part costs at least.
+fn of_the_rest(model: &Model<'_>, prices: &Prices, fixed: &[i64]) -> i128 {
+    let rows = model.instance.rows.len();
+    let mut total: i128 = 0;
+    for row in &model.shared {
+        total += i128::from(prices.rows[*row]) * i128::from(model.instance.rows[*row].rhs);
+    }
+    for (price, value) in prices.levels.iter().zip(fixed) {
+        total -= i128::from(*price) * i128::from(*value);
+    }
+    let cost = |draft: &Draft| prices.cost(draft, |row| model.rest.place(row, rows));
+    for block in &model.rest.blocks {
+        let least = block.drafts.iter().map(cost).min().unwrap_or(0);
+        total += i128::from(least) * i128::from(block.count);
+    }
+    for extra in &model.rest.extras {
+        total += i128::from(cost(&extra.draft).min(0)) * i128::from(extra.upper);
+    }
+    total
+}
+
+/// The least value of a level that is no less than this, which is fixed-point.
+fn rounded_up(model: &Model<'_>, level: usize, total: i128) -> i64 {
+    let step = i128::from(model.steps[level]) << BITS;
+    let proved = -(-total).div_euclid(step) * i128::from(model.steps[level]);
+    i64::try_from(proved).unwrap_or(i64::MIN)
+}
+
+/// What no choice goes below at a level, by the best pattern of every kind at these prices.
+pub(super) fn bound_at(
+    model: &Model<'_>,
+    prices: &Prices,
+    fixed: &[i64],
+    (effort, slack): (u64, i64),
+) -> i64 {
+    let rows = model.instance.rows.len();
+    let of_kind = |kind: &Kind| {
+        let (shared, costs) = Pattern::idle(&kind.shape).sums(&kind.shape, rows, model.levels);
+        let idle = of_sums(prices, &shared, &costs);
+        let priced = price(kind, rows, prices, idle, slack, effort);
+        i128::from(priced.bound.min(idle)) * i128::from(kind.copies)
+    };
+    let of_kinds: i128 = model.kinds.iter().map(of_kind).sum();
+    rounded_up(model, fixed.len(), of_the_rest(model, prices, fixed) + of_kinds)
+}
+
+/// What a pattern costs after what the shared rows pay.
+fn of_sums(prices: &Prices, shared: &[(usize, i64)], costs: &[i64]) -> i64 {
+    let shared = shared.iter().map(|(row, a)| prices.rows[*row].saturating_mul(*a));
+    let costs = costs.iter().zip(&prices.levels).map(|(c, p)| c.saturating_mul(*p));
+    costs.sum::<i64>() - shared.sum::<i64>()
 }

@@ -12,6 +12,7 @@ mod anew;
 mod dearest;
 mod fill;
 mod master;
+mod merged;
 mod model;
 mod order;
 #[cfg(test)]
@@ -19,12 +20,14 @@ mod packing;
 mod price;
 mod refill;
 mod refute;
+mod sample;
 mod settle;
 mod shape;
 mod split;
 
 use self::fill::Filling;
 use self::master::{Pool, relax};
+pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
 pub use self::order::Orders;
 use self::split::{Open, State};
@@ -45,6 +48,8 @@ pub struct Part {
     pub copies: u32,
     /// Rows that only its classes and extras touch.
     pub rows: Vec<RowIndex>,
+    /// What each of these counts: rows of several parts that have the same number here count the same.
+    pub counts: Vec<u64>,
     /// Its classes.
     pub classes: Vec<usize>,
     /// Its extras.
@@ -133,8 +138,8 @@ pub struct Decided {
 
 /// Finds a good choice for every copy, and the bounds that hold for it.
 ///
-/// The way depends on how many kinds of things there are to do. With [`MANY_KINDS`], copies are filled, and nothing else
-/// is done. Otherwise the program for all copies together is solved and split; where that does not reach its bounds, the
+/// The way depends on how many kinds of things there are to do. With [`MANY_KINDS`], or with [very many parts](are_many), copies are
+/// filled, and nothing else is done. Otherwise the program for all copies together is solved and split; where that does not reach its bounds, the
 /// first levels are looked at copy by copy: by patterns, or by filling if there are more than some forty kinds.
 ///
 /// Deterministic: the result depends on nothing but the arguments.
@@ -153,6 +158,10 @@ pub fn solve_parts(
     let first = first.min(instance.levels);
     if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
         return Ok(parted);
+    }
+    if are_many(instance, parts) {
+        // Anything else would take minutes.
+        return Err(SolveError::NotFound { nodes: effort.nodes });
     }
     let mut memory = Memory::default();
     let mut together = Levels::new(instance, effort, &mut memory);
@@ -271,7 +280,7 @@ fn filled(
     orders: &Orders,
 ) -> Option<Parted> {
     let model = fill::suited(instance, parts, (first, kinds))?;
-    let mut filling = Filling::new(&model, orders)?;
+    let mut filling = Filling::new(&model, parts, orders)?;
     filling.up_to(first)?;
     filling.parted(parts)
 }
@@ -291,7 +300,7 @@ pub fn serve_in_turn(
 ) -> Option<Vec<Decided>> {
     instance.validate().ok()?;
     let model = fill::suited(instance, parts, (level + 1, KINDS_IN_TURN))?;
-    let mut filling = Filling::new(&model, orders)?;
+    let mut filling = Filling::new(&model, parts, orders)?;
     filling.up_to(level)?;
     let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
     filling.in_turn(level, queue, Some(&mut refuter))
@@ -406,7 +415,7 @@ fn serve(
             level += 1;
             continue;
         }
-        let relaxed = relax(model, &mut pool, &held, PATTERN)?;
+        let relaxed = relax(model, &mut pool, &held, (PATTERN, Allowance::of(u64::MAX)))?;
 
         bound = bound.max(relaxed.bound);
         let is_out = is_out_of_reach(&held, bound);

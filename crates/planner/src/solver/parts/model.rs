@@ -9,7 +9,7 @@ use crate::solver::instance::{Extra, Instance, RowIndex, Sense};
 use crate::solver::program::Draft;
 
 /// What is solved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Model<'a> {
     pub(super) instance: &'a Instance,
     pub(super) levels: usize,

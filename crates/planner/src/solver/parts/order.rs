@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::Decided;
 use super::anew::{Measure, Shares, idle};
 use super::model::Model;
-use super::refill::{Opened, Search};
+use super::refill::{Opened, Search, Totals, savings};
 use super::refute::Refuter;
 use super::shape::{Place, Shape};
 use super::split::{State, class};
@@ -158,6 +158,23 @@ impl<'m> InOrder<'m> {
         }
         self.full[row] = self.asked.len();
         false
+    }
+
+    /// Has a copy do it, if it can. `piece`: its position in the state.
+    pub(super) fn have(&mut self, piece: usize, row: RowIndex) -> bool {
+        if !self.model.coverable[row] || self.sums[row] >= self.model.instance.rows[row].rhs {
+            return false;
+        }
+        let kind = self.state.pieces[piece].kind;
+        let able = self.abilities[kind].does.get(&row).cloned().unwrap_or_default();
+        able.into_iter().any(|extra| self.put(piece, extra))
+    }
+
+    /// What is wanted and not done yet, a row for each unit: what is worth most for its size first.
+    pub(super) fn dearest_first(&self, wanted: &[i64]) -> Vec<RowIndex> {
+        let left: Vec<i64> = wanted.iter().zip(&self.sums).map(|(wanted, done)| wanted - done).collect();
+        let worth = savings(self.model, &self.sums);
+        Measure::new(0).dearest_first(&self.shares, &left, &worth)
     }
 
     /// Has a piece do one more, if it can.
@@ -355,6 +372,7 @@ impl<'m> InOrder<'m> {
     /// are served.
     fn with_others(&mut self, level: usize, wanted: &[i64], served: u64, work: Allowance) -> bool {
         let mut state = self.state.clone();
+        let mut totals = Totals::new(self.model, &state);
         for way in 0..TRIES {
             if self.asked.len() < 2 || work.is_used_up() {
                 return false;
@@ -367,14 +385,18 @@ impl<'m> InOrder<'m> {
                 }
             }
             let search = Search { level, seed: way, wanted: Some(wanted) };
-            match Opened::new(self.model, &state, &open, search).map(|opened| opened.filled(&state)) {
-                Some(Some((next, true))) => {
-                    self.state = next;
-                    self.count();
-                    return true;
-                }
-                Some(Some((next, false))) => state = next,
-                Some(None) | None => {}
+            let without = totals.without(self.model, &state, &open);
+            let opened = Opened::new(self.model, (&state, &without.sums), &open, search);
+            let Some((does, is_better)) = opened.and_then(Opened::filled) else { continue };
+            totals = without;
+            for (position, does) in does {
+                totals.add(self.model, state.pieces[position].kind, &does);
+                state.pieces[position].does = does;
+            }
+            if is_better {
+                self.state = state;
+                self.count();
+                return true;
             }
         }
         false

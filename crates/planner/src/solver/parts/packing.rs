@@ -24,7 +24,9 @@ fn packing(copies: u32, sizes: &[i32]) -> (Instance, Vec<Part>) {
         let coefficients = vec![(0, -1), (1, *size), (row, 1)];
         extras.push(Extra { upper: all, coefficients, costs: vec![] });
     }
-    let parts = vec![Part { copies, rows: vec![0, 1], classes: vec![0], extras: (0..sizes.len()).collect() }];
+    let extras_of_copy = (0..sizes.len()).collect();
+    let parts =
+        vec![Part { copies, rows: vec![0, 1], counts: vec![0, 1], classes: vec![0], extras: extras_of_copy }];
     let undone = (FIRST..).take(sizes.len());
     extras.extend(undone.map(|row| Extra { upper: 1, coefficients: vec![(row, 1)], costs: vec![1] }));
     let column = Column { coefficients: vec![(0, 8)], costs: vec![] };
@@ -41,7 +43,7 @@ fn first_fit_is_a_floor_without_any_search() {
     let rows: Vec<RowIndex> = (FIRST..).take(sizes.len()).collect();
     let undone = |starts: Vec<Vec<RowIndex>>| {
         let orders = Orders { copies: vec![0; 3], starts, turns: vec![] };
-        let filling = Filling::new(&model, &orders).expect("nothing done is a state");
+        let filling = Filling::new(&model, &parts, &orders).expect("nothing done is a state");
         filling.parted(&parts).expect("it can be settled").solved.levels[0].value
     };
     assert_eq!(undone(vec![rows]), 0);

@@ -6,6 +6,7 @@
 //! a few need one for each thing that they could do too often together. Such programs are small whatever the
 //! instance. Most are refuted by their relaxation at once.
 
+use super::MANY_PARTS;
 use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::{Place, Shape, terms};
@@ -56,17 +57,27 @@ pub(super) fn refill(
     (level, bound): (usize, i64),
     work: Allowance,
 ) -> Option<Vec<i64>> {
-    let mut values = state.values(model)?;
+    let mut totals = Totals::new(model, state);
+    let mut values = totals.values(model)?;
     let mut seed = 0;
     let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| {
         seed += 1;
         let search = Search { level, seed, wanted: None };
-        let opened = Opened::new(model, state, open, search);
-        let Some((mut next, _)) = opened.and_then(|opened| opened.filled(state)) else { return };
-        next.trim(model);
-        if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
-            *values = now;
-            *state = next;
+        let without = totals.without(model, state, open);
+        let opened = Opened::new(model, (state, &without.sums), open, search);
+        let Some((does, _)) = opened.and_then(Opened::filled) else { return };
+        let mut next = without;
+        does.iter().for_each(|(position, does)| next.add(model, state.pieces[*position].kind, does));
+        if next.is_too_much(model) {
+            let mut trimmed = state.with(does);
+            trimmed.trim(model);
+            next = Totals::new(model, &trimmed);
+            if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
+                (*values, *state, totals) = (now, trimmed, next);
+            }
+        } else if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
+            (*values, totals) = (now, next);
+            does.into_iter().for_each(|(position, does)| state.pieces[position].does = does);
         }
     };
     // First each copy by itself: what is idle is filled.
@@ -90,6 +101,42 @@ pub(super) fn refill(
     Some(values)
 }
 
+/// What all copies give to the rows, and what comes of it at the levels, kept from one search to the next: to add it up
+/// over a thousand copies takes longer than a search among two of them.
+pub(super) struct Totals {
+    pub(super) sums: Vec<i64>,
+    costs: Vec<i64>,
+}
+
+impl Totals {
+    pub(super) fn new(model: &Model<'_>, state: &State) -> Self {
+        let (sums, costs) = state.sums_without(model, &[], true);
+        Self { sums, costs }
+    }
+
+    pub(super) fn add(&mut self, model: &Model<'_>, kind: usize, does: &Pattern) {
+        does.add_to(&model.kinds[kind].shape, &mut self.sums, &mut self.costs);
+    }
+
+    /// The same without some of the pieces.
+    pub(super) fn without(&self, model: &Model<'_>, state: &State, open: &[usize]) -> Self {
+        let mut of_open = Self { sums: vec![0; self.sums.len()], costs: vec![0; self.costs.len()] };
+        open.iter().map(|p| &state.pieces[*p]).for_each(|piece| of_open.add(model, piece.kind, &piece.does));
+        let less = |all: &[i64], some: Vec<i64>| all.iter().zip(some).map(|(all, some)| all - some).collect();
+        Self { sums: less(&self.sums, of_open.sums), costs: less(&self.costs, of_open.costs) }
+    }
+
+    /// Whether more is done of something than is asked for.
+    fn is_too_much(&self, model: &Model<'_>) -> bool {
+        let rows = self.sums.iter().zip(&model.instance.rows).zip(&model.coverable);
+        rows.into_iter().any(|((sum, row), coverable)| *coverable && *sum > row.rhs)
+    }
+
+    fn values(&self, model: &Model<'_>) -> Option<Vec<i64>> {
+        State::values_of(model, self.sums.clone(), self.costs.clone())
+    }
+}
+
 /// What copies are opened for.
 #[derive(Clone, Copy)]
 pub(super) struct Search<'w> {
@@ -106,8 +153,8 @@ pub(super) struct Search<'w> {
 pub(super) struct Opened<'m> {
     model: &'m Model<'m>,
     instance: Instance,
-    /// The copies, by position among the state's pieces.
-    open: Vec<usize>,
+    /// The copies, by position among the state's pieces, and their kinds.
+    open: Vec<(usize, usize)>,
     /// For each of them, the extras of its shape that are extras of the instance.
     extras: Vec<Vec<usize>>,
     /// What they do now, at the levels that count.
@@ -118,15 +165,18 @@ pub(super) struct Opened<'m> {
 impl<'m> Opened<'m> {
     pub(super) fn new(
         model: &'m Model<'m>,
-        state: &State,
+        (state, sums): (&State, &[i64]),
         open: &[usize],
         search: Search<'_>,
     ) -> Option<Self> {
         let rows = model.instance.rows.len();
         let Search { level, seed, wanted } = search;
-        let things = state.pieces.iter().map(|piece| piece.does.extras.len()).sum::<usize>();
+        // What all copies do is kept, and counted as if it were gone over each time, as it was where these figures come from.
+        let things = match model.kinds.len() {
+            0..=MANY_PARTS => state.pieces.iter().map(|piece| piece.does.extras.len()).sum(),
+            _ => 0,
+        };
         count(OPENING + 10 * (rows + things));
-        let (sums, _) = state.sums_without(model, open, true);
         let left = |row: usize| match wanted {
             Some(wanted) => wanted[row] - sums[row],
             None => model.instance.rows[row].rhs - sums[row],
@@ -138,7 +188,7 @@ impl<'m> Opened<'m> {
         let mut extras: Vec<Vec<usize>> = Vec::new();
         let mut chosen: (Vec<Vec<(usize, u32)>>, Vec<i64>) = Default::default();
         let made_up = &model.made_up;
-        let mut saved = savings(model, &sums);
+        let mut saved = savings(model, sums);
         if wanted.is_some() {
             for saved in &mut saved {
                 saved.resize(level.max(saved.len()), 0);
@@ -177,7 +227,7 @@ impl<'m> Opened<'m> {
             instance.rows.extend(shape.rows.iter().map(|(sense, rhs)| Row { sense: *sense, rhs: *rhs }));
             for (block, chosen_columns) in shape.blocks.iter().zip(&piece.does.blocks) {
                 for (row, _) in block.drafts.iter().flat_map(|draft| &draft.terms) {
-                    add_row(model, shape, *row, (&mut shared, &sums, made_up), &mut instance);
+                    add_row(model, shape, *row, (&mut shared, sums, made_up), &mut instance);
                 }
                 let mut class = class(block, 1, model.levels, |row| match shape.place(row, rows) {
                     Place::Own(row) => Place::Shared(first + row),
@@ -208,7 +258,7 @@ impl<'m> Opened<'m> {
                     Place::Own(_) | Place::Level(_) => true,
                 });
                 for (row, _) in &draft.terms {
-                    add_row(model, shape, *row, (&mut shared, &sums, made_up), &mut instance);
+                    add_row(model, shape, *row, (&mut shared, sums, made_up), &mut instance);
                 }
                 let (coefficients, costs) = terms(&draft, model.levels, |row| match shape.place(row, rows) {
                     Place::Own(row) => Place::Shared(first + row),
@@ -234,13 +284,27 @@ impl<'m> Opened<'m> {
                 doers.iter().for_each(|e| instance.extras[*e].coefficients.push((index, 1)));
             }
         }
+        let makers = makers(model, &shared);
+        for (row, extra) in makers {
+            let coefficients: Vec<(usize, i32)> = extra.coefficients.iter().map(|(_, a)| (row, *a)).collect();
+            let lacks = instance.rows[row].lacks(instance.sum(row, &chosen));
+            let a = coefficients.iter().map(|(_, a)| i64::from(*a)).sum::<i64>().max(1);
+            chosen.1.push((lacks + a - 1).div_euclid(a).min(extra.upper));
+            instance.extras.push(Extra {
+                upper: extra.upper,
+                coefficients,
+                costs: counted(extra.costs.clone()),
+            });
+        }
         let now = instance.values(&chosen.0, &chosen.1);
         let is_met = instance.is_met_by(&chosen.0, &chosen.1);
-        is_met.then(|| Self { model, instance, open: open.to_vec(), extras, now, level })
+        let open = open.iter().map(|p| (*p, state.pieces[*p].kind)).collect();
+        is_met.then(|| Self { model, instance, open, extras, now, level })
     }
 
-    /// The state with the copies filled: better at the level if that is found, else as good. And whether it is better.
-    pub(super) fn filled(self, state: &State) -> Option<(State, bool)> {
+    /// What the copies do, filled, by position: better at the level if that is found, else as good. And whether it is
+    /// better.
+    pub(super) fn filled(self) -> Option<(Vec<(usize, Pattern)>, bool)> {
         let mut memory = Memory::default();
         let (projection, _) = Projection::new(&self.instance, &self.now[..self.level], &mut memory);
         let program = &projection.program;
@@ -249,20 +313,18 @@ impl<'m> Opened<'m> {
         let is_better = better.is_some();
         let found = better.or_else(|| find(program, now, ASIDE))?;
         let (classes, values) = projection.expand(&self.instance, &found);
-        let mut next = state.clone();
         let (mut classes, mut values) = (classes.into_iter(), values.into_iter());
-        for (position, extras) in self.open.iter().zip(&self.extras) {
-            let piece = &mut next.pieces[*position];
-            let shape = &self.model.kinds[piece.kind].shape;
-            piece.does.blocks = classes
-                .by_ref()
-                .take(shape.blocks.len())
-                .map(|chosen| chosen.into_iter().map(|(j, n)| (j, i64::from(n))).collect())
-                .collect();
-            piece.does.extras = vec![0; shape.extras.len()];
-            extras.iter().zip(values.by_ref()).for_each(|(e, n)| piece.does.extras[*e] = n);
-        }
-        Some((next, is_better))
+        let does = self.open.iter().zip(&self.extras).map(|((position, kind), extras)| {
+            let shape = &self.model.kinds[*kind].shape;
+            let blocks = classes.by_ref().take(shape.blocks.len());
+            let counts =
+                |chosen: Vec<(usize, u32)>| chosen.into_iter().map(|(j, n)| (j, i64::from(n))).collect();
+            let mut does =
+                Pattern { blocks: blocks.map(counts).collect(), extras: vec![0; shape.extras.len()] };
+            extras.iter().zip(values.by_ref()).for_each(|(e, n)| does.extras[*e] = n);
+            (*position, does)
+        });
+        Some((does.collect(), is_better))
     }
 }
 
@@ -283,6 +345,17 @@ fn add_row(
             instance.rows.len() - 1
         });
     }
+}
+
+/// What makes up for what rows lack that copies share, at a cost, and the rows of the instance that these are.
+fn makers<'m>(model: &'m Model<'_>, shared: &[Option<usize>]) -> Vec<(usize, &'m Extra)> {
+    let makes = |extra: &'m Extra| match extra.coefficients[..] {
+        [(row, 1..)] if !model.coverable[row] && extra.costs.iter().any(|cost| *cost != 0) => {
+            Some((shared[row]?, extra))
+        }
+        _ => None,
+    };
+    model.rest_extras.iter().filter_map(makes).collect()
 }
 
 /// The rows that an extra covers one by one.

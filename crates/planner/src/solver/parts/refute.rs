@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::Part;
 use super::model::Model;
+use super::{Merged, Part, are_many};
 use crate::solver::basis::End;
 use crate::solver::bound::Bound;
 use crate::solver::instance::{Instance, RowIndex, Sense};
@@ -32,18 +32,29 @@ impl Refuter {
     /// `held`: the values of the levels before the one that counts what is wanted. Nothing is wanted yet.
     pub(super) fn new(model: &Model<'_>, parts: &[Part], held: &[i64]) -> Self {
         let level = held.len();
-        let mut instance = Instance { levels: level + 1, ..model.instance.clone() };
-        // Whoever could do more than is asked for could do less, and one row is less work than two.
-        for (row, _) in instance.rows.iter_mut().zip(&model.coverable).filter(|(_, coverable)| **coverable) {
-            row.sense = Sense::AtLeast;
-        }
+        let (instance, rows, of_part) = if are_many(model.instance, parts) {
+            let Merged { instance, rows, rest } =
+                Merged::new(model.instance, parts, level + 1, |row| model.coverable[row]);
+            let of_part = (0..instance.extras.len()).map(|extra| extra >= rest).collect();
+            (instance, rows, of_part)
+        } else {
+            let mut instance = Instance { levels: level + 1, ..model.instance.clone() };
+            // Whoever could do more than is asked for could do less, and one row is less work than two.
+            for (row, _) in instance.rows.iter_mut().zip(&model.coverable).filter(|(_, does)| **does) {
+                row.sense = Sense::AtLeast;
+            }
+            let mut of_part = vec![false; instance.extras.len()];
+            parts.iter().flat_map(|part| &part.extras).for_each(|extra| of_part[*extra] = true);
+            (instance, (0..model.coverable.len()).map(Some).collect(), of_part)
+        };
         let mut memory = Memory::default();
         let (projection, _) = Projection::new(&instance, held, &mut memory);
-        let mut of_part = vec![false; instance.extras.len()];
-        parts.iter().flat_map(|part| &part.extras).for_each(|extra| of_part[*extra] = true);
+        let row_of: HashMap<RowIndex, RowIndex> =
+            rows.into_iter().enumerate().filter_map(|(row, now)| Some((now?, row))).collect();
         let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
         for (e, extra) in instance.extras.iter().enumerate().filter(|(e, _)| !of_part[*e]) {
-            if let [(row, 1)] = extra.coefficients[..]
+            if let [(now, 1)] = extra.coefficients[..]
+                && let Some(row) = row_of.get(&now).copied()
                 && model.coverable[row]
                 && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
             {
@@ -52,7 +63,7 @@ impl Refuter {
         }
         let blocks = pairs.into_iter().filter_map(|(row, pair)| {
             let [Some(rest), Some(first)] = pair else { return None };
-            Some((row, (rest, first, instance.rows[row].rhs)))
+            Some((row, (rest, first, model.instance.rows[row].rhs)))
         });
         let of_row = blocks.collect();
         Self { program: projection.program, of_row, prices: vec![], work: Allowance::of(PRICES) }

@@ -7,7 +7,7 @@ use super::model::Model;
 use super::price::Pattern;
 use super::shape::Member;
 use super::split::State;
-use super::{Copy, KINDS, Part, Settled};
+use super::{Copy, KINDS, Part, Settled, are_many};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense};
 use crate::solver::lexicographic;
@@ -33,6 +33,7 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
     let mut instance = Instance { levels: model.instance.levels, ..Instance::default() };
     let mut position = vec![usize::MAX; model.instance.rows.len()];
     let apart = rows_apart(model, parts);
+    let are_many = are_many(model.instance, parts);
     for row in model.shared.iter().filter(|row| !apart[**row]) {
         position[*row] = instance.rows.len();
         instance.rows.push(model.instance.rows[*row]);
@@ -70,8 +71,12 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
         state.pieces.iter().filter(|p| p.kind == k).for_each(|p| *times.entry(&p.does).or_default() += 1);
         let first = patterns.len();
         let row = instance.rows.len();
+        // Where there are very many kinds, most have one copy, and what it does needs no row.
+        let is_one = are_many && kind.copies == 1;
         for (pattern, n) in &times {
-            instance.rows.push(Row { sense: Sense::Equal, rhs: i64::from(*n) });
+            if !is_one {
+                instance.rows.push(Row { sense: Sense::Equal, rhs: i64::from(*n) });
+            }
             patterns.push((k, (*pattern).clone()));
         }
         let in_order = times.len() * kind.members.len() > PAIRS;
@@ -93,7 +98,7 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
                 for classes in found {
                     let mut column = column(model, part, &classes, &pattern.extras);
                     column.coefficients = shared(&column.coefficients);
-                    column.coefficients.push((row + i, 1));
+                    column.coefficients.extend((!is_one).then_some((row + i, 1)));
                     columns.push(column);
                     of_member.push(Way { pattern: first + i, classes });
                 }
@@ -144,10 +149,10 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
 }
 
 /// Rows of which nothing is open: patterns say what is done, whichever copy has which, and what is left follows. There
-/// are such where there are many kinds of things to do, and a program with a row for each would take long.
+/// are such where there are many kinds of things to do, or very many parts, and a program with a row for each would take long.
 fn rows_apart(model: &Model<'_>, parts: &[Part]) -> Vec<bool> {
     let things = model.coverable.iter().filter(|coverable| **coverable).count();
-    if things <= KINDS {
+    if things <= KINDS && !are_many(model.instance, parts) {
         return vec![false; model.coverable.len()];
     }
     let mut apart = model.coverable.clone();

@@ -10,7 +10,7 @@ use crate::solver::program::Draft;
 use crate::solver::project::{dominates, drop_dominated};
 
 /// Copies that can be used alike, whichever part they are of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub(super) shape: Shape,
     pub(super) copies: u32,
@@ -18,7 +18,7 @@ pub(super) struct Kind {
 }
 
 /// A part of a kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) part: usize,
     /// For each block of the shape, the classes of the part (by position) that

@@ -7,7 +7,7 @@ use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::Block;
 use super::shape::{Place, terms};
-use super::{Copy, Part};
+use super::{Copy, Merged, Part, are_many};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
 use crate::solver::lexicographic;
@@ -150,7 +150,12 @@ impl State {
 
     /// What each level comes to, extras filled in; nothing, if a row cannot be met.
     pub(super) fn values(&self, model: &Model<'_>) -> Option<Vec<i64>> {
-        let (mut sums, mut values) = self.sums_without(model, &[], true);
+        let (sums, costs) = self.sums_without(model, &[], true);
+        Self::values_of(model, sums, costs)
+    }
+
+    /// The same of what is given to the rows, and what that costs.
+    pub(super) fn values_of(model: &Model<'_>, mut sums: Vec<i64>, mut values: Vec<i64>) -> Option<Vec<i64>> {
         for row in model.shared.iter().filter(|row| model.coverable[**row]) {
             sums[*row] = sums[*row].min(model.instance.rows[*row].rhs);
         }
@@ -167,6 +172,13 @@ impl State {
             }
         });
         met.then_some(values)
+    }
+
+    /// The same with some pieces doing something else, by position.
+    pub(super) fn with(&self, does: Vec<(usize, Pattern)>) -> Self {
+        let mut with = self.clone();
+        does.into_iter().for_each(|(position, does)| with.pieces[position].does = does);
+        with
     }
 
     /// Lowers what is served more often than it asks.
@@ -290,8 +302,8 @@ impl Sub {
     }
 }
 
-/// What no choice goes below, all copies taken together: a relaxation with a row for each kind of thing to do,
-/// and not two as where it has to be done just so often.
+/// What no choice goes below, all copies taken together, where there are very many parts those that are alike as one: a
+/// relaxation with a row for each kind of thing to do, and not two as where it has to be done just so often.
 pub(super) struct Together {
     instance: Instance,
     /// Levels at which the relaxation has the costs of the instance.
@@ -299,7 +311,11 @@ pub(super) struct Together {
 }
 
 impl Together {
-    pub(super) fn new(model: &Model<'_>) -> Self {
+    pub(super) fn new(model: &Model<'_>, parts: &[Part]) -> Self {
+        if are_many(model.instance, parts) {
+            let merged = Merged::new(model.instance, parts, model.levels, |row| model.coverable[row]);
+            return Self { instance: merged.instance, exact: model.levels };
+        }
         let all: Vec<(usize, i64)> =
             model.kinds.iter().enumerate().map(|(k, kind)| (k, i64::from(kind.copies))).collect();
         let nothing = State { pieces: vec![], rest: State::empty(model).rest };

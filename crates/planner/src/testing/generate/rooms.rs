@@ -1,9 +1,9 @@
-//! Idle fleets whose nodes are short of CPU and memory.
+//! Fleets whose nodes are short of CPU and memory: idle ones, and ones that are at work.
 
 use super::Numbers;
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Inventory};
-use crate::testing::{a100, fleet, node, request};
+use crate::testing::{GpuBuilder, NodeBuilder, a100, fleet, node, request};
 
 /// What such a fleet is like.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,23 @@ const LAYOUTS: [Layout; 5] = [
     &[("3g.40gb", 2)],
     &[("7g.80gb", 1)],
     &[("1g.10gb", 2), ("2g.20gb", 1), ("3g.40gb", 1)],
+];
+/// The same, with the first memory unit of each slice.
+type Placed = &'static [(&'static str, u8)];
+const PLACED: [Placed; 5] = [
+    &[
+        ("1g.10gb", 0),
+        ("1g.10gb", 1),
+        ("1g.10gb", 2),
+        ("1g.10gb", 3),
+        ("1g.10gb", 4),
+        ("1g.10gb", 5),
+        ("1g.10gb", 6),
+    ],
+    &[("2g.20gb", 0), ("2g.20gb", 2), ("2g.20gb", 4)],
+    &[("3g.40gb", 0), ("3g.40gb", 4)],
+    &[("7g.80gb", 0)],
+    &[("2g.20gb", 0), ("1g.10gb", 2), ("1g.10gb", 3), ("3g.40gb", 4)],
 ];
 const PROFILES: [&str; 4] = ["1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb"];
 /// Cores and GiB of nodes.
@@ -63,6 +80,76 @@ pub fn rooms(rooms: Rooms, seed: u64) -> (Inventory, Vec<Request>) {
         }
         builder = builder.node(&format!("gpu-{i:04}"), node);
     }
+    let requests = waiting(rooms, pick);
+    (builder.build(), requests)
+}
+
+/// A fleet at work and what is asked of it: pods of many shapes run on every node, so that hardly two nodes have the same
+/// left. The same arguments give the same.
+#[must_use]
+pub fn busy_rooms(rooms: Rooms, seed: u64) -> (Inventory, Vec<Request>) {
+    let mut numbers = Numbers::new(seed);
+    let mut pick = |end: usize| usize::try_from(numbers.below(end.max(1) as u64)).unwrap_or(0);
+    let sizes: Vec<(i64, i64)> = (0..1 + pick(3)).map(|_| SIZES[pick(SIZES.len())]).collect();
+    let scope = if pick(2) == 0 { ChangeScope::IdleGpus } else { ChangeScope::SliceBySlice };
+    let mut builder = fleet();
+    for i in 0..rooms.nodes {
+        let (cores, gib) = sizes[pick(sizes.len())];
+        let mut left = Left { milli: cores * 1_000, mib: gib << 10, pods: 110 };
+        // Pods without a slice, first: what runs on every node, and what somebody computes there.
+        for _ in 0..4 + pick(5) {
+            left.take(&mut pick, 8);
+        }
+        let layout = PLACED[pick(PLACED.len())];
+        let mut node = node().scope(scope);
+        for g in 0..rooms.gpus {
+            node = node.gpu(at_work(layout, &format!("runs-{i}-{g}"), &mut left, &mut pick));
+        }
+        builder = builder.node(&format!("gpu-{i:04}"), left.of(node));
+    }
+    let requests = waiting(rooms, pick);
+    (builder.build(), requests)
+}
+
+/// What a node has left.
+struct Left {
+    milli: i64,
+    mib: i64,
+    pods: i64,
+}
+
+impl Left {
+    /// Has a pod run there that takes an odd amount, up to one in so many of what a node of the smallest size has;
+    /// whether there is room for it.
+    fn take(&mut self, pick: &mut impl FnMut(usize) -> usize, of: i64) -> bool {
+        let mut number = |end: i64| i64::try_from(pick(usize::try_from(end).unwrap_or(1))).unwrap_or(0);
+        let (cores, gib) = SIZES[0];
+        let (milli, mib) = (50 * (1 + number(20 * cores / of)), 64 * (1 + number(16 * gib / of)));
+        let fits = self.milli >= milli && self.mib >= mib && self.pods > 0;
+        if fits {
+            (self.milli, self.mib, self.pods) = (self.milli - milli, self.mib - mib, self.pods - 1);
+        }
+        fits
+    }
+
+    fn of(&self, node: NodeBuilder) -> NodeBuilder {
+        node.room(self.milli, self.mib << 20, self.pods)
+    }
+}
+
+/// A GPU in this layout: two in five are idle, and on the others every other slice is in use, as long as there is room.
+fn at_work(layout: Placed, pod: &str, left: &mut Left, pick: &mut impl FnMut(usize) -> usize) -> GpuBuilder {
+    let is_busy = pick(5) > 1;
+    layout.iter().enumerate().fold(a100(), |gpu, (slice, (profile, start))| {
+        match is_busy && pick(2) == 0 && left.take(pick, 6) {
+            true => gpu.used(profile, *start, &format!("{pod}-{slice}")),
+            false => gpu.idle(profile, *start),
+        }
+    })
+}
+
+/// Pods that wait, the oldest first.
+fn waiting(rooms: Rooms, mut pick: impl FnMut(usize) -> usize) -> Vec<Request> {
     let kinds: Vec<(&str, (i64, i64))> =
         (0..rooms.kinds.max(1)).map(|_| (PROFILES[pick(PROFILES.len())], TAKES[pick(TAKES.len())])).collect();
     let requests = (0..rooms.pods).map(|i| {
@@ -70,6 +157,5 @@ pub fn rooms(rooms: Rooms, seed: u64) -> (Inventory, Vec<Request>) {
         let since = i64::try_from(i).unwrap_or(0) * 60;
         request(&format!("wait-{i}")).asks(profile, 1).takes(cores * 1_000, gib << 30).since(since).build()
     });
-    let requests = requests.collect();
-    (builder.build(), requests)
+    requests.collect()
 }

@@ -1,0 +1,213 @@
+//! Fleets at work, where hardly two nodes have the same left: what is planned takes little work, comes near its bound,
+//! and no choice whatever goes below that bound.
+
+use std::collections::BTreeSet;
+
+use planner::check::{check, check_certificate, is_sound};
+use planner::decide::{Decision, decide};
+use planner::policy::Policy;
+use planner::report::LevelCertificate;
+use planner::solver::{
+    Asked, Class, Column, Effort, Extra, Instance, MANY_PARTS, Merged, Orders, Part, Row, Sense, bound_of,
+    solve_parts, work,
+};
+use planner::testing::generate::Numbers;
+use planner::testing::generate::rooms::{Rooms, busy_rooms};
+use planner::testing::policy;
+
+/// What is planned for a fleet at work, with the operations that it took.
+fn plan(nodes: usize, seed: u64, policy: Policy) -> (Decision, u64) {
+    let (inventory, requests) = busy_rooms(Rooms { nodes, gpus: 8, pods: 12 * nodes, kinds: 40 }, seed);
+    let policies = [policy];
+    let before = work::done();
+    let decision = decide(&inventory, &requests, &policies);
+    let operations = work::done() - before;
+    let notes = check(&decision.plan, &inventory, &requests, &policies);
+    assert!(is_sound(&notes), "{notes:?}");
+    assert_eq!(check_certificate(&decision.plan, &inventory, &decision.report.certificate), vec![]);
+    (decision, operations)
+}
+
+fn level<'d>(decision: &'d Decision, start: &str) -> &'d LevelCertificate {
+    let found = decision.report.certificate.iter().find(|level| level.level.starts_with(start));
+    found.unwrap_or_else(|| panic!("{start} is reported: {:?}", decision.report.certificate))
+}
+
+/// Each node is a kind of its own there, and one program for all of them took minutes.
+#[test]
+fn a_fleet_at_work_is_planned_with_little_work_and_nearly_as_much_is_served_as_can_be() {
+    for seed in 0..4 {
+        let (decision, operations) = plan(60, seed, policy("p").build());
+        let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+        println!("seed {seed}: {value} unserved, at least {bound}, {operations} operations");
+        assert!(*value > 100, "seed {seed}: {value} are not served: too few to say anything");
+        assert!(
+            (value - bound) * 100 <= *value,
+            "seed {seed}: {value} are not served, and {bound} need not be"
+        );
+        assert!(operations < 4_000_000_000, "seed {seed}: {operations}");
+    }
+}
+
+/// Whoever is passed over is mostly so without a proof there, and counted. Before, nothing at all was cut for them.
+#[test]
+fn the_oldest_come_first_on_a_fleet_at_work_and_that_takes_little_work_too() {
+    for seed in 0..2 {
+        let (decision, operations) = plan(60, seed, policy("p").oldest_first().build());
+        let changed = level(&decision, "GPUs changed").value;
+        println!("seed {seed}: {changed} GPUs changed, {operations} operations");
+        assert!(changed > 30, "seed {seed}: hardly anything is cut for them");
+        assert!(operations < 6_000_000_000, "seed {seed}: {operations}");
+    }
+}
+
+/// What a policy asks for at least is a row that no request covers: nodes are emptied and filled with it in view.
+#[test]
+fn as_many_slices_as_a_policy_asks_for_are_kept_on_a_fleet_at_work() {
+    let (decision, operations) = plan(60, 1, policy("p").bounds("1g.10gb", 60, 0, None).build());
+    let LevelCertificate { value, .. } = level(&decision, "slices missing to minCount");
+    assert_eq!(*value, 0);
+    let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+    println!("{value} unserved, at least {bound}, {operations} operations");
+    assert!((value - bound) * 100 <= *value, "{value} are not served, and {bound} need not be");
+    assert!(operations < 6_000_000_000, "{operations}");
+}
+
+/// One of a node's own, where each has CPU, memory, and GPUs that can be cut in one of some ways.
+struct OfOneNode {
+    room: [i64; 2],
+    /// What the GPU can be cut into: slices of each of two kinds.
+    layouts: Vec<[i64; 2]>,
+}
+
+/// What takes CPU and memory, and a slice of one of two kinds.
+struct Thing {
+    slice: usize,
+    takes: [i64; 2],
+    asked: i64,
+    weight: i64,
+}
+
+/// The most that can be done, by trying everything: what all nodes so far can have done of each thing, node by node.
+fn least_undone(nodes: &[OfOneNode], things: &[Thing]) -> i64 {
+    let mut done: BTreeSet<Vec<i64>> = BTreeSet::from([vec![0; things.len()]]);
+    for node in nodes {
+        let mut of_node: BTreeSet<Vec<i64>> = BTreeSet::from([vec![0; things.len()]]);
+        let mut open: Vec<Vec<i64>> = of_node.iter().cloned().collect();
+        while let Some(some) = open.pop() {
+            for (i, _) in things.iter().enumerate() {
+                let mut more = some.clone();
+                more[i] += 1;
+                if fits(node, things, &more) && of_node.insert(more.clone()) {
+                    open.push(more);
+                }
+            }
+        }
+        let sums = done.iter().flat_map(|a| of_node.iter().map(move |b| (a, b)));
+        done = sums
+            .map(|(a, b)| {
+                a.iter().zip(b).zip(things).map(|((a, b), thing)| (a + b).min(thing.asked)).collect()
+            })
+            .collect();
+    }
+    let undone = |done: &Vec<i64>| -> i64 {
+        done.iter().zip(things).map(|(done, thing)| (thing.asked - done) * thing.weight).sum()
+    };
+    done.iter().map(undone).min().unwrap()
+}
+
+fn fits(node: &OfOneNode, things: &[Thing], done: &[i64]) -> bool {
+    let sum = |of: &dyn Fn(&Thing) -> i64| -> i64 { things.iter().zip(done).map(|(t, n)| of(t) * n).sum() };
+    let has_room = (0..2).all(|r| sum(&|thing| thing.takes[r]) <= node.room[r]);
+    let slices = [0, 1].map(|slice| sum(&|thing| if thing.slice == slice { 1 } else { 0 }));
+    has_room && node.layouts.iter().any(|layout| layout[0] >= slices[0] && layout[1] >= slices[1])
+}
+
+/// The same for the solver: each node is a part.
+fn instance(nodes: &[OfOneNode], things: &[Thing]) -> (Instance, Vec<Part>) {
+    let mut instance = Instance { levels: 1, ..Instance::default() };
+    for thing in things {
+        let row = instance.rows.len();
+        instance.rows.push(Row { sense: Sense::Equal, rhs: thing.asked });
+        instance.extras.push(Extra {
+            upper: thing.asked,
+            coefficients: vec![(row, 1)],
+            costs: vec![thing.weight],
+        });
+    }
+    let mut parts = Vec::new();
+    for node in nodes {
+        // A node that has enough of something whatever is done has no row for it.
+        let runs_out = |r: usize| things.iter().map(|t| t.takes[r] * t.asked).sum::<i64>() > node.room[r];
+        let first = instance.rows.len();
+        let mut counts = vec![0, 1];
+        instance.rows.extend([Row { sense: Sense::AtLeast, rhs: 0 }; 2]);
+        for r in (0..2).filter(|r| runs_out(*r)) {
+            instance.rows.push(Row { sense: Sense::AtMost, rhs: node.room[r] });
+            counts.push(2 + r as u64);
+        }
+        let first_extra = instance.extras.len();
+        for (t, thing) in things.iter().enumerate() {
+            let mut coefficients = vec![(t, 1), (first + thing.slice, -1)];
+            let rooms = counts.iter().enumerate().skip(2);
+            let rooms = rooms.map(|(at, of)| (first + at, thing.takes[*of as usize - 2] as i32));
+            coefficients.extend(rooms);
+            instance.extras.push(Extra { upper: thing.asked, coefficients, costs: vec![] });
+        }
+        let columns = node.layouts.iter().map(|layout| Column {
+            coefficients: vec![(first, layout[0] as i32), (first + 1, layout[1] as i32)],
+            costs: vec![],
+        });
+        parts.push(Part {
+            copies: 1,
+            rows: (first..instance.rows.len()).collect(),
+            counts,
+            classes: vec![instance.classes.len()],
+            extras: (first_extra..instance.extras.len()).collect(),
+        });
+        instance.classes.push(Class { count: 1, columns: columns.collect() });
+    }
+    (instance, parts)
+}
+
+/// Fleets so small that everything can be tried, of more kinds of nodes than are looked at as they are.
+#[test]
+fn no_choice_goes_below_what_bounds_very_many_kinds_of_nodes() {
+    let mut numbers = Numbers::new(18);
+    let mut number =
+        |low: i64, high: i64| low + i64::try_from(numbers.below((high - low + 1) as u64)).unwrap();
+    let (mut short, mut best, mut merged_is_best) = (0, 0, 0);
+    for _ in 0..30 {
+        let things: Vec<Thing> = (0..3)
+            .map(|t| Thing {
+                slice: usize::try_from(t % 2).unwrap(),
+                takes: [number(1, 6), number(1, 6)],
+                asked: number(8, 20),
+                weight: number(1, 3),
+            })
+            .collect();
+        let nodes: Vec<OfOneNode> = (0..MANY_PARTS + 4)
+            .map(|_| OfOneNode {
+                room: [number(0, 9), number(0, 9)],
+                layouts: vec![[0, 0], [number(0, 2), 0], [number(0, 1), number(0, 2)]],
+            })
+            .collect();
+        let least = least_undone(&nodes, &things);
+        let (instance, parts) = instance(&nodes, &things);
+        let merged = Merged::new(&instance, &parts, 1, |row| row < things.len());
+        let of_merged = bound_of(&merged.instance, &[]);
+        assert!(of_merged <= least, "{least} is the least, and {of_merged} is said to be it");
+        let orders = Orders { copies: (0..parts.len()).collect(), ..Orders::default() };
+        let asked = Asked::new(1, 1, &orders);
+        let parted = solve_parts(&instance, &parts, asked, Effort::default()).unwrap();
+        assert!(instance.is_met_by(&parted.solved.classes, &parted.solved.extras));
+        let level = parted.solved.levels[0];
+        assert!(level.bound <= least && least <= level.value, "{level:?}, and {least} is the best");
+        short += usize::from(least > 0);
+        best += usize::from(level.value == least);
+        merged_is_best += usize::from(level.bound == least);
+    }
+    println!("{short} short, {best} as good as can be, {merged_is_best} proved");
+    assert!(short >= 20, "{short} of 30 are short: too few to say anything");
+    assert!(best >= 28 && merged_is_best >= 20, "{best} are as good as can be, {merged_is_best} proved");
+}
