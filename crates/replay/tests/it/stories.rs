@@ -238,7 +238,8 @@ fn what_a_node_changes_to_is_kept_for_those_for_whom_it_changes() {
 #[test]
 fn a_higher_priority_comes_before_an_older_request() {
     let fleet = fleet("1x1xA100-80GB");
-    let mut trace = trace("0,1000,a,7g.80gb,1\n100,3000,b,4g.40gb,1\n200,3000,c,4g.40gb,1\n", &fleet);
+    // b and c ask for as many compute slices, and one GPU has not enough for both.
+    let mut trace = trace("0,1000,a,7g.80gb,1\n100,3000,b,4g.40gb,1\n200,3000,c,1g.10gb,4\n", &fleet);
     for player in [Player::Slicewright, Player::FirstFit, Player::BestFit] {
         let played = play(&trace, &fleet, &player, &rules(Actuator::IdleGpus));
         assert_eq!(waited(&played), [(0, 0), (1, 1320)], "{player:?}");
