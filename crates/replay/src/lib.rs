@@ -38,4 +38,4 @@ pub use place::Scheduler;
 pub use player::Player;
 pub use run::{Replay, ReplayError, Rules, replay};
 pub use timeline::{Level, Timeline};
-pub use trace::{Asked, Trace, TraceError};
+pub use trace::{Asked, Asker, Trace, TraceError};

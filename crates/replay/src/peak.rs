@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::actuator::Actuator;
 use crate::fleet::Fleet;
-use crate::player::{Player, Unsafe};
+use crate::player::{Decided, Player, Unsafe};
 use crate::run::{Rules, everywhere, whole};
 use crate::see;
 use crate::target::Cut;
@@ -30,10 +30,10 @@ pub fn peak_layouts(
     let there: Vec<usize> = (0..trace.requests.len()).filter(there).collect();
     let idle = World::cut(fleet.nodes.iter().map(|node| node.gpus.iter().map(whole).collect()));
     let inventory = see::inventory(&idle, fleet, &trace.requests, Actuator::SingleSlices, at);
-    let requests = see::requests(&there, &trace.requests);
+    let requests = see::requests(&there, &trace.requests, &BTreeMap::new());
     let policy = everywhere(rules.policy.clone());
     let under_way = planner::plan::UnderWay::default();
-    let wanted = Player::Slicewright.wants(&inventory, &requests, &policy, &under_way)?;
+    let Decided { wanted, .. } = Player::Slicewright.wants(&inventory, &requests, &policy, &under_way)?;
     let node = |name: &planner::names::NodeName| fleet.nodes.iter().position(|node| node.name == *name);
     let cuts = wanted.into_iter().filter_map(|(name, target)| Some((node(&name)?, target)));
     Ok(cuts.flat_map(|(node, target)| target.into_iter().map(move |(gpu, cut)| ((node, gpu), cut))).collect())

@@ -1,10 +1,11 @@
-//! First fit and best fit handle each request by itself, oldest first, like a slicer that serves one pod at
-//! a time.
+//! First fit and best fit handle each request by itself, the highest priority first and then the oldest, like a
+//! slicer that serves one pod at a time.
 //!
 //! Both have the same actuator and the same rules as the planner. Where single slices can be created, those
 //! of the request are created beside the slices in use, and idle slices in their place are destroyed. Where
 //! only whole GPUs can change, an idle GPU gets as many slices of the request's profile as fit.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use mig::{Geometry, Layout, PlacementIndex, ProfileName};
@@ -54,7 +55,7 @@ pub(crate) fn pick(inventory: &Inventory, requests: &[Request], best: Best) -> W
     let mut nodes: Vec<(&NodeName, &Node, Vec<Open>)> =
         inventory.nodes.iter().map(|(name, node)| (name, node, open(node))).collect();
     let mut sorted: Vec<&Request> = requests.iter().collect();
-    sorted.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+    sorted.sort_by_key(|&request| (Reverse(request.priority), request.since, &request.id));
     // What one found no room for, the next who asks for the same does not find either.
     let mut in_vain: Vec<(ProfileName, u32)> = Vec::new();
     for request in sorted {

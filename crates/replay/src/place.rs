@@ -20,7 +20,7 @@ pub enum Scheduler {
     Pack,
 }
 
-/// Lets those that wait bind, oldest first. Who is bound leaves the queue.
+/// Lets those that wait bind, in their order. Who is bound leaves the queue.
 pub(crate) fn bind(
     world: &mut World,
     fleet: &Fleet,

@@ -6,8 +6,10 @@ use planner::check::JudgedPlan;
 use planner::decide::decide_while;
 use planner::demand::Request;
 use planner::inventory::Inventory;
+use planner::names::{NodeName, RequestId};
 use planner::plan::UnderWay;
 use planner::policy::Policy;
+use planner::report::Outcome;
 
 use crate::pick::{self, Best};
 use crate::target::{Cut, Wanted};
@@ -42,21 +44,39 @@ impl Player {
         }
     }
 
-    /// What it wants of the fleet now.
+    /// What it decides about the fleet now.
     pub(crate) fn wants(
         &self,
         inventory: &Inventory,
         requests: &[Request],
         policy: &Policy,
         under_way: &UnderWay,
-    ) -> Result<Wanted, Unsafe> {
+    ) -> Result<Decided, Unsafe> {
+        let wants = |wanted| Ok(Decided { wanted, serves: None });
         match self {
             Self::Slicewright => planned(inventory, requests, policy, under_way),
-            Self::Static => Ok(Wanted::new()),
-            Self::FirstFit => Ok(pick::pick(inventory, requests, Best::First)),
-            Self::BestFit => Ok(pick::pick(inventory, requests, Best::Tightest)),
+            Self::Static => wants(Wanted::new()),
+            Self::FirstFit => wants(pick::pick(inventory, requests, Best::First)),
+            Self::BestFit => wants(pick::pick(inventory, requests, Best::Tightest)),
         }
     }
+}
+
+/// What was decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided {
+    /// What becomes of the fleet.
+    pub(crate) wanted: Wanted,
+    /// Who is served. Nothing, where nobody plans for anybody, or the planner gave up.
+    pub(crate) serves: Option<BTreeMap<RequestId, Served>>,
+}
+
+/// Where somebody is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) node: NodeName,
+    /// By slices that are there, or that the node is changing to.
+    pub(crate) is_now: bool,
 }
 
 fn planned(
@@ -64,7 +84,7 @@ fn planned(
     requests: &[Request],
     policy: &Policy,
     under_way: &UnderWay,
-) -> Result<Wanted, Unsafe> {
+) -> Result<Decided, Unsafe> {
     let policies = std::slice::from_ref(policy);
     let decision = decide_while(inventory, requests, policies, under_way);
     let judged = JudgedPlan::new(decision.plan, inventory, requests, policies);
@@ -76,5 +96,14 @@ fn planned(
             step.gpus.iter().map(|change| (usize::from(change.gpu.0), change.after.clone())).collect();
         (step.node.clone(), gpus)
     });
-    Ok(steps.collect())
+    let serves = decision.report.requests.iter().filter_map(|report| {
+        let served = match &report.outcome {
+            Outcome::ServedNow { node, .. } => Served { node: node.clone(), is_now: true },
+            Outcome::ServedByPlan { node, .. } => Served { node: node.clone(), is_now: false },
+            Outcome::Unserved { .. } => return None,
+        };
+        Some((report.id.clone(), served))
+    });
+    let serves = decision.report.gave_up.is_none().then(|| serves.collect());
+    Ok(Decided { wanted: steps.collect(), serves })
 }

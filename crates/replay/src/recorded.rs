@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use crate::trace::{Asked, Trace};
+use crate::trace::{Asked, Asker, Trace};
 
 /// One recording, as far as a trace is concerned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Seen {
     pub profile: ProfileName,
     /// How many of them, all on one node.
     pub count: u32,
+    /// Who asks, as this recording has it; a trace takes it from the first recording that has the pod.
+    pub asker: Asker,
 }
 
 impl Trace {
@@ -52,7 +54,7 @@ impl Trace {
                 }
                 stays
             });
-            for Seen { pod, uid, created, profile, count } in pods {
+            for Seen { pod, uid, created, profile, count, asker } in pods {
                 let between = |created: &i64| before.is_some_and(|before| before < *created) && created <= at;
                 let from = created.filter(between).unwrap_or(*at);
                 let asked = Asked {
@@ -62,6 +64,7 @@ impl Trace {
                     until: from,
                     profile: *profile,
                     count: *count,
+                    asker: asker.clone(),
                     line: recording,
                 };
                 there.entry((pod, uid)).or_insert_with(|| {
@@ -88,7 +91,8 @@ mod tests {
 
     fn seen(pod: &str, uid: &str, created: i64) -> Seen {
         let profile = "1g.10gb".parse().expect("a profile");
-        Seen { pod: pod.to_owned(), uid: uid.to_owned(), created: Some(created), profile, count: 1 }
+        let asker = Asker::default();
+        Seen { pod: pod.to_owned(), uid: uid.to_owned(), created: Some(created), profile, count: 1, asker }
     }
 
     #[track_caller]

@@ -3,6 +3,8 @@
 //! The simplifications are:
 //! - A request arrives and leaves at its times in the trace, whether it was served in between or not. A
 //!   request that is served late has its slice for a shorter time.
+//! - A request of a trace of CSV has no namespace and no priority; recordings have both. A higher priority comes first,
+//!   and evicts nobody.
 //! - Pods start and end in no time, and the scheduler and the planner take
 //!   none. (The planner's own time is measured in `docs/benchmarks.md`.)
 //! - Nothing fails, and no other client changes a node. CPU and memory of nodes do not run out: the trace's
@@ -13,9 +15,11 @@
 //! - At first every GPU has one slice of full size, or the layout that never changes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use jiff::SignedDuration;
+use planner::demand::Request;
+use planner::names::{NodeName, RequestId};
 use planner::policy::{LayoutPolicy, Policy};
 use rollout::Settings;
 use rollout::fleet::PolicyRollout;
@@ -27,10 +31,10 @@ use crate::figures::{Counted, Figures};
 use crate::fleet::{Fleet, FleetGpu};
 use crate::journal::{Change, Journal};
 use crate::place::{self, Scheduler};
-use crate::player::{Player, Unsafe};
+use crate::player::{Decided, Player, Served, Unsafe};
 use crate::see;
 use crate::stage::Stage;
-use crate::target::{Cut, Target, Wanted};
+use crate::target::{Cut, Target};
 use crate::timeline::Timeline;
 use crate::trace::{Trace, seconds};
 use crate::world::{Slice, World};
@@ -40,7 +44,7 @@ use crate::world::{Slice, World};
 pub struct Rules {
     /// Who changes nodes.
     pub actuator: Actuator,
-    /// The policy: its layout counts, and its selectors are taken to match every node and everybody.
+    /// The policy: its layout and its shares count, and its selectors of nodes and of namespaces are taken to match all.
     pub policy: Policy,
     /// What it says of rollouts.
     pub rollout: PolicyRollout,
@@ -122,6 +126,8 @@ pub fn replay(
         waiting: Vec::new(),
         ends: BinaryHeap::new(),
         order: Vec::new(),
+        serves: BTreeMap::new(),
+        promised: BTreeMap::new(),
         counted: Counted { bound_at: vec![None; trace.requests.len()], ..Counted::default() },
         timeline: Timeline::new(trace.span(), rules.spans),
         journal: Journal::default(),
@@ -168,12 +174,16 @@ struct Run<'a> {
     now: i64,
     /// The next request to come.
     next: usize,
-    /// Those that have come and were not served, oldest first.
+    /// Those that have come and were not served: the highest priority first, then the oldest.
     waiting: Vec<usize>,
     /// When those that have come go.
     ends: BinaryHeap<Reverse<(i64, usize)>>,
     /// The nodes in the order of the last plan.
     order: Vec<usize>,
+    /// Where the last plan serves whom.
+    serves: BTreeMap<usize, Served>,
+    /// The node that was promised to some of those that wait.
+    promised: BTreeMap<usize, NodeName>,
     counted: Counted,
     timeline: Timeline,
     journal: Journal,
@@ -202,6 +212,9 @@ impl Run<'_> {
             self.next += 1;
             told(self.next, self.trace.requests.len());
         }
+        // The scheduler's queue, too, has the highest priority first, and then the oldest.
+        let priority = |request: usize| Reverse(self.trace.requests[request].asker.priority);
+        self.waiting.sort_by_key(|request| (priority(*request), *request));
         any
     }
 
@@ -253,12 +266,13 @@ impl Run<'_> {
     fn plan(&mut self) -> Result<bool, ReplayError> {
         let (trace, actuator) = (&self.trace.requests, self.rules.actuator);
         let inventory = see::inventory(&self.world, self.fleet, trace, actuator, self.now);
-        let requests = see::requests(&self.waiting, trace);
+        let requests = see::requests(&self.waiting, trace, &self.promised);
         let under_way = see::under_way(&self.world, self.fleet);
         self.counted.plans += 1;
-        let wanted: Wanted = self.player.wants(&inventory, &requests, &self.rules.policy, &under_way)?;
-        let at =
-            |name: &planner::names::NodeName| self.fleet.nodes.iter().position(|node| node.name == *name);
+        let Decided { wanted, serves } =
+            self.player.wants(&inventory, &requests, &self.rules.policy, &under_way)?;
+        self.promise(&requests, serves);
+        let at = |name: &NodeName| self.fleet.nodes.iter().position(|node| node.name == *name);
         let mut targets: BTreeMap<usize, Target> = BTreeMap::new();
         self.order.clear();
         for (name, target) in wanted {
@@ -286,6 +300,27 @@ impl Run<'_> {
             self.world.nodes[node].stage = stage;
         }
         Ok(opened)
+    }
+
+    /// What is promised from now on, as the operator does it (`reconcile::promises`): a node that cannot be told
+    /// otherwise any more is promised to those who are served by what it comes to. A promise lasts until its pod is
+    /// bound, or a plan does not keep it.
+    fn promise(&mut self, requests: &[Request], serves: Option<BTreeMap<RequestId, Served>>) {
+        self.serves.clear();
+        // Without a plan nothing is known of what is kept.
+        let Some(mut serves) = serves else { return };
+        let served = self.waiting.iter().zip(requests);
+        self.serves = served.filter_map(|(at, request)| Some((*at, serves.remove(&request.id)?))).collect();
+        let nodes = self.fleet.nodes.iter().zip(&self.world.nodes);
+        let changing: BTreeSet<&NodeName> = nodes
+            .filter(|(_, state)| matches!(state.stage, Stage::Changing { .. }))
+            .map(|(spec, _)| &spec.name)
+            .collect();
+        let is_promised = |at: &usize, served: &Served| {
+            served.is_now && (changing.contains(&served.node) || self.promised.get(at) == Some(&served.node))
+        };
+        let promised = self.serves.iter().filter(|(at, served)| is_promised(at, served));
+        self.promised = promised.map(|(at, served)| (*at, served.node.clone())).collect();
     }
 
     /// How long a layout takes to come to a node: nothing where a node has it,
@@ -364,6 +399,9 @@ impl Run<'_> {
                 gpus: target.keys().copied().collect(),
             });
             node.stage = Stage::Changing { target, until };
+            let name = &self.fleet.nodes[at].name;
+            let here = self.serves.iter().filter(|(_, served)| served.node == *name);
+            self.promised.extend(here.map(|(request, _)| (*request, name.clone())));
         }
         Ok(())
     }

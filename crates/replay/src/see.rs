@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mig::ProfileName;
 use planner::demand::{Constraints, Evidence, Request};
 use planner::inventory::{CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
-use planner::names::{GpuIndex, PodRef, RequestId};
+use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
 use planner::plan::UnderWay;
 
 use crate::actuator::Actuator;
@@ -18,8 +18,6 @@ use crate::world::{self, World};
 
 /// The label of every node, by which the policy selects it.
 pub(crate) const POOL: &str = "slicewright.io/replay";
-/// The namespace of everybody who asks.
-const NAMESPACE: &str = "trace";
 
 /// The moment that second 0 of a trace stands for: a Monday, at midnight. Only
 /// windows of a policy look at it.
@@ -40,10 +38,12 @@ pub(crate) fn inventory(
     now: i64,
 ) -> Inventory {
     let nodes = world.nodes.iter().zip(&fleet.nodes);
+    let holders = world.holders().map(|(holder, _)| &trace[holder].asker);
     Inventory {
         nodes: nodes
             .map(|(state, spec)| (spec.name.clone(), node(state, spec, trace, actuator, now)))
             .collect(),
+        namespaces: holders.map(|asker| (asker.namespace.clone(), asker.labels.clone())).collect(),
         ..Inventory::default()
     }
 }
@@ -98,9 +98,18 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
         hold,
         schedulable: true,
         allocated: known.allocated(),
-        held: BTreeMap::new(),
+        held: held(state, trace),
         gpus,
     }
+}
+
+/// The compute slices that each pod has on a node: they count for shares.
+fn held(state: &world::Node, trace: &[Asked]) -> BTreeMap<PodRef, u32> {
+    let mut held = BTreeMap::new();
+    for (holder, profile) in state.holders() {
+        *held.entry(pod(holder, &trace[holder])).or_default() += u32::from(profile.compute);
+    }
+    held
 }
 
 fn placed(slice: &world::Slice, trace: &[Asked]) -> PlacedSlice {
@@ -159,11 +168,15 @@ impl Known {
 
 /// A request's pod. The line makes it one of its own: traces name pods twice.
 fn pod(request: usize, asked: &Asked) -> PodRef {
-    PodRef { namespace: NAMESPACE.to_owned(), name: format!("{}-{request}", asked.pod) }
+    PodRef { namespace: asked.asker.namespace.clone(), name: format!("{}-{request}", asked.pod) }
 }
 
-/// What those that wait ask for.
-pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
+/// What those that wait ask for, and which node was promised to some of them.
+pub(crate) fn requests(
+    waiting: &[usize],
+    trace: &[Asked],
+    promised: &BTreeMap<usize, NodeName>,
+) -> Vec<Request> {
     let request = |at: &usize| {
         let asked = &trace[*at];
         let PodRef { namespace, name } = pod(*at, asked);
@@ -172,14 +185,14 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             slices: BTreeMap::from([(asked.profile, asked.count)]),
             whole_gpus: 0,
             shared: BTreeMap::new(),
-            priority: 0,
+            priority: asked.asker.priority,
             since: moment(asked.from),
-            namespace_labels: BTreeMap::new(),
+            namespace_labels: asked.asker.labels.clone(),
             constraints: Constraints::default(),
             takes: Room::NOTHING,
             evidence: Evidence::PendingPod,
             blocked_elsewhere: None,
-            promised: None,
+            promised: promised.get(at).cloned(),
             finds: None,
             keeps_apart: BTreeMap::new(),
             together: planner::demand::Together::default(),

@@ -5,7 +5,7 @@
 //! `pod`, `count` (1 where the column is missing), and one column of profiles. Lines are in the order of
 //! `create_s`. Nothing is quoted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
@@ -37,8 +37,28 @@ pub struct Asked {
     pub profile: ProfileName,
     /// How many of them, all on one node.
     pub count: u32,
+    /// Who asks, as far as a policy looks at it.
+    pub asker: Asker,
     /// The line of the file, or the number of the recording that has it first, from 1.
     pub line: usize,
+}
+
+/// Who asks: what shares and the order of priorities look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// The namespace.
+    pub namespace: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The pod's priority.
+    pub priority: i32,
+}
+
+impl Default for Asker {
+    /// A trace of CSV does not say who asks: all of them are in one namespace, which has no labels.
+    fn default() -> Self {
+        Self { namespace: "trace".to_owned(), labels: BTreeMap::new(), priority: 0 }
+    }
 }
 
 impl Asked {
@@ -294,7 +314,7 @@ impl Columns<'_> {
         if pod.is_empty() {
             return Err(wrong(self.pod, "is nobody", "write the pod's name"));
         }
-        Ok(Asked { pod, from, until, profile, count, line })
+        Ok(Asked { pod, from, until, profile, count, asker: Asker::default(), line })
     }
 }
 

@@ -62,6 +62,11 @@ impl World {
         Self { nodes: cuts.map(node).collect() }
     }
 
+    /// The request that holds each slice that is held.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = (usize, ProfileName)> {
+        self.nodes.iter().flat_map(Node::holders)
+    }
+
     pub(crate) fn used(&self, fleet: &Fleet) -> Use {
         let mut used = Use::default();
         for (node, spec) in self.nodes.iter().zip(&fleet.nodes) {
@@ -87,6 +92,12 @@ impl World {
 }
 
 impl Node {
+    /// The request that holds each slice that is held.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = (usize, ProfileName)> {
+        let slices = self.gpus.iter().flat_map(|gpu| &gpu.slices);
+        slices.filter_map(|slice| Some((slice.holder?, slice.profile)))
+    }
+
     /// How many slices of a profile are free on it.
     pub(crate) fn free(&self, profile: ProfileName) -> usize {
         let slices = self.gpus.iter().flat_map(|gpu| &gpu.slices);

@@ -76,7 +76,7 @@ fn the_page_says_what_people_have_to_know_before_they_agree() {
         "node <code>gpu-3</code>: no policy → <code>teaching</code>".to_owned(),
         "<code>a document</code> at <code>".to_owned(),
         format!("; before this change policies <code>{policies}</code>, plan <code>{plan}</code>. "),
-        "No plan is better: proved on ".to_owned(),
+        "No plan is better up to the number of slices created and destroyed: proved on ".to_owned(),
         "<code>teaching</code> is added".to_owned(),
         "<td>gpu-3/gpu0</td><td>4 x 1g.6gb</td>".to_owned(),
     ] {

@@ -141,6 +141,13 @@ fn what_cannot_be_played_is_refused_with_its_place_and_what_is_allowed() {
         "",
         "error: policy.yaml: spec.layout.type: `Static` never changes, so there is nothing to plan; name a DemandDriven policy, and compare with a layout by --against static:LAYOUT\n",
     );
+    refused(
+        "shares",
+        &good,
+        &policy("{type: DemandDriven, demandDriven: {shares: [{maxComputeSlices: 7, perNamespace: true}]}}"),
+        "",
+        "error: policy.yaml: spec.layout.demandDriven.shares: a CSV trace does not say in which namespace anybody is, so nobody would have a share; remove the field, or play recordings (slicewright snapshot), which have namespaces\n",
+    );
     let two = format!(
         "{0}---\n{1}",
         policy("{type: DemandDriven}"),
@@ -209,4 +216,35 @@ fn a_change_takes_what_it_takes_on_the_simulated_cluster() {
     let told = format!("{words} --away {}s --map-settle {}s", opened - closed, closed - planned);
     assert_eq!(longest(&told), 370 - 60 + (opened - planned));
     assert!(longest(&words) >= longest(&told));
+}
+
+/// The first block of the page about the public trace, where the trace is beside the repository.
+#[test]
+fn the_page_shows_what_becomes_of_the_public_trace() {
+    let trace = root().join("../shared/cases/traces/openb_mig_events.csv");
+    if !trace.exists() {
+        println!("left out: there is no {}", trace.display());
+        return;
+    }
+    let file = root().join("docs/results.md");
+    let page = fs::read_to_string(&file).unwrap();
+    let (_, block) =
+        page.split_once("$ slicewright replay openb_mig_events.csv ").expect("the page shows it");
+    let (words, block) = block.split_once('\n').expect("what it prints");
+    let (shown, _) = block.split_once("```").expect("the end of the block");
+    let (status, out, _) = run(&format!("{} {words}", trace.display()));
+    assert_eq!(status, Status::Success);
+    // The explanation of the columns is on the page already.
+    let (table, _) = out.split_once("\nDELIVERED: ").expect("the columns are explained");
+    #[expect(clippy::disallowed_methods, reason = "a test decides by its environment whether to rewrite")]
+    if std::env::var("UPDATE").is_ok() {
+        fs::write(&file, page.replacen(shown, table, 1)).expect("the page can be written");
+    } else {
+        assert_eq!(
+            table,
+            shown,
+            "run with UPDATE=1 to rewrite {}, and read what it says of it",
+            file.display()
+        );
+    }
 }

@@ -108,6 +108,88 @@ fn a_recorded_morning_is_played_as_the_trace_that_says_the_same() {
     assert_eq!(run(&format!("{} {options}", files.join(" "))), (Status::Success, written, String::new()));
 }
 
+/// What became of a trace, for programs.
+fn figures(folder: &Path, words: &str) -> serde_json::Value {
+    let (status, out, err) = run(&format!("{} {words} --actuator idle-gpus -o json", folder.display()));
+    assert_eq!((status, err.as_str()), (Status::Success, ""));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    told["played"][0]["figures"].clone()
+}
+
+/// A team of two namespaces may have seven compute slices. `speech` comes first and takes them; so `vision`, which
+/// comes when `speech` runs, gets none.
+#[test]
+fn a_share_is_that_of_the_recorded_namespaces_and_their_labels() {
+    let folder = folder("shares");
+    let speech: Vec<String> = (0..7).map(|i| format!("speech-{i}")).collect();
+    let vision: Vec<String> = (0..7).map(|i| format!("vision-{i}")).collect();
+    let first: Vec<Pod<'_>> =
+        speech.iter().map(|name| (name.as_str(), "1g.10gb", "08:05:00", None)).collect();
+    let second: Vec<Pod<'_>> =
+        vision.iter().map(|name| (name.as_str(), "1g.10gb", "08:50:00", None)).collect();
+    let times = [
+        ("08:00:00", vec![]),
+        ("08:10:00", first.clone()),
+        ("09:00:00", with(&first, &second)),
+        ("12:00:00", with(&first, &second)),
+    ];
+    for (time, pods) in times {
+        let mut text = recording(time, &pods);
+        for namespace in ["speech", "vision"] {
+            text = (0..7).fold(text, |text, i| {
+                let name = format!("name: {namespace}-{i}, namespace: ");
+                text.replace(&format!("{name}team,"), &format!("{name}{namespace},"))
+            });
+            writeln!(
+                text,
+                "  - {{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}, labels: {{team: media}}}}}}"
+            )
+            .unwrap();
+        }
+        fs::write(folder.join(format!("{}.yaml", time.replace(':', "-"))), text).expect("written");
+    }
+    let policy = folder.with_extension("policy.yaml");
+    let shares = "shares: [{namespaceSelector: {matchLabels: {team: media}}, maxComputeSlices: 7}]";
+    let text = format!(
+        "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+         nodeSelector: {{matchLabels: {{pool: research}}}}\n  layout: {{type: DemandDriven, demandDriven: {{{shares}}}}}\n"
+    );
+    fs::write(&policy, text).expect("written");
+    let without = figures(&folder, "");
+    assert_eq!((&without["served"], &without["never"]), (&14.into(), &0.into()));
+    let shared = figures(&folder, &format!("--policy {}", policy.display()));
+    assert_eq!((&shared["served"], &shared["never"]), (&7.into(), &7.into()));
+}
+
+/// ann came first; boss has the higher priority, and stays longer than ann is there.
+#[test]
+fn who_has_a_higher_priority_in_the_recordings_comes_first() {
+    let folder = folder("priority");
+    let bob = ("bob", "7g.80gb", "07:30:00", None);
+    let (ann, boss) = (("ann", "4g.40gb", "08:05:00", None), ("boss", "4g.40gb", "08:06:00", None));
+    let times = [
+        ("08:00:00", vec![bob]),
+        ("08:10:00", vec![bob, ann, boss]),
+        ("08:20:00", vec![ann, boss]),
+        ("09:00:00", vec![boss]),
+        ("12:00:00", vec![boss]),
+    ];
+    let write = |priority: &str| {
+        for (time, pods) in &times {
+            // The only pod of that time of creation.
+            let text = recording(time, pods)
+                .replace("T08:06:00Z\"}, spec: {", &format!("T08:06:00Z\"}}, spec: {{{priority}"));
+            fs::write(folder.join(format!("{}.yaml", time.replace(':', "-"))), text).expect("written");
+        }
+    };
+    write("");
+    let by_age = figures(&folder, "--fleet 1x1xA100-80GB");
+    assert_eq!((&by_age["served"], &by_age["never"]), (&3.into(), &0.into()));
+    write("priority: 1000, ");
+    let by_priority = figures(&folder, "--fleet 1x1xA100-80GB");
+    assert_eq!((&by_priority["served"], &by_priority["never"]), (&2.into(), &1.into()));
+}
+
 /// What is said of recordings that are no trace.
 #[track_caller]
 fn refused(name: &str, recordings: &[(&str, String)], words: &str, expect: &str) {

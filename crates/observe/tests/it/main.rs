@@ -20,6 +20,7 @@ mod requests;
 mod seats;
 mod selectors;
 mod shared;
+mod shares;
 mod small;
 mod snapshot;
 mod strategies;

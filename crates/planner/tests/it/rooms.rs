@@ -112,6 +112,13 @@ fn what_would_help_helps_where_rooms_are_short_and_hardly_anybody_is_told_nothin
     assert!(told * 100 >= unserved * 95, "{told} of {unserved} are told what would help");
 }
 
+/// What something costs, counted and not timed.
+fn work_of<T>(what: impl FnOnce() -> T) -> u64 {
+    let before = work::done();
+    what();
+    work::done() - before
+}
+
 /// With hundreds that are not served, trials are few, and nobody is told nothing for that.
 #[test]
 fn where_very_many_wait_everybody_is_told_what_would_help_and_it_does() {
@@ -121,6 +128,13 @@ fn where_very_many_wait_everybody_is_told_what_would_help_and_it_does() {
         for (i, request) in (0..).zip(&mut requests) {
             request.priority = i % 3;
         }
+        let alone = work_of(|| decide_without_advice(&inventory, &requests, &[policy("p").build()]));
+        let explained = work_of(|| decide(&inventory, &requests, &[policy("p").build()]));
+        println!("fleet {seed}: {alone} operations, and {explained} with what would help");
+        assert!(
+            explained <= 2 * alone,
+            "fleet {seed}: {explained} operations with what would help, {alone} without"
+        );
         let decision = plan(&inventory, &requests);
         let help = decision.report.requests.iter().filter_map(|report| match &report.outcome {
             Outcome::Unserved { help, .. } => Some(help.len()),

@@ -1,8 +1,10 @@
 //! Shares of namespaces: stories, and brute force on small fleets.
 
+use std::collections::BTreeMap;
+
 use planner::check::{check, check_certificate, check_shares, check_turns, is_sound};
 use planner::decide::{Decision, decide};
-use planner::demand::Request;
+use planner::demand::{Expression, Operator, Request};
 use planner::inventory::{Hold, Inventory};
 use planner::policy::{LayoutPolicy, Mode, Order, Policy, Share};
 use planner::report::{Help, Outcome, RequestReport, Why};
@@ -100,6 +102,34 @@ fn each_namespace_has_a_share_by_itself_or_all_together() {
     let LayoutPolicy::DemandDriven { shares, .. } = &mut together.layout else { panic!() };
     shares[0].per_namespace = false;
     assert_eq!(served(&decided(&inventory, &requests, &[together])).len(), 2, "three are held by others");
+}
+
+/// A share of a label: of those who hold something, the label of their namespace counts, whatever its name is.
+#[test]
+fn what_two_namespaces_hold_counts_for_the_share_of_their_label() {
+    let eight = |by: &str| (1..8).fold(node().gpu(a100().used("7g.80gb", 0, by)), |node, _| node.gpu(a100()));
+    let mut inventory = fleet().node("n1", eight("sound/a")).node("n2", eight("sight/b")).build();
+    let labels = |team: &str| BTreeMap::from([("team".to_owned(), team.to_owned())]);
+    inventory.namespaces = ["sound", "sight"].map(|name| (name.to_owned(), labels("media"))).into();
+    let of = |namespace: &str, team: &str| {
+        let asks = asks(namespace, 2).into_iter();
+        asks.map(|request| Request { namespace_labels: labels(team), ..request }).collect::<Vec<_>>()
+    };
+    let requests = [of("sound", "media"), of("sight", "media"), of("text", "words")].concat();
+    let share = |max| {
+        let mut shared = policy("p").share(None, 0, Some(max)).build();
+        let LayoutPolicy::DemandDriven { shares, .. } = &mut shared.layout else { panic!() };
+        let values = vec!["media".to_owned()];
+        let media = Expression { key: "team".to_owned(), operator: Operator::In, values };
+        shares[0] = Share { namespaces: vec![media], per_namespace: false, ..shares[0].clone() };
+        served(&decided(&inventory, &requests, &[shared]))
+    };
+    assert_eq!(
+        share(14),
+        ["Pod text/r0", "Pod text/r1"],
+        "one slice of each of the two namespaces is the whole share"
+    );
+    assert_eq!(share(28), ["Pod sight/r0", "Pod sound/r0", "Pod text/r0", "Pod text/r1"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use mig::{Layout, ProfileName};
 use planner::problem::{Actuation, Objective, Plan, Problem, Session};
-use planner::solver::{Effort, Level};
+use planner::solver::{Effort, Level, work};
 use planner::testing::generate::{Family, Numbers, change_one_slice, generate};
 
 const BOTH: [Actuation; 2] = [Actuation::SliceBySlice, Actuation::WholeGpu];
@@ -258,6 +258,27 @@ fn a_session_plans_as_one_that_never_planned_before() {
             change_one_slice(&mut problem, &mut numbers);
         }
     }
+}
+
+/// Of what a session knows after its first plan, the second one makes use: what it costs is counted, never timed.
+#[test]
+fn second_plans_are_at_most_a_quarter_of_the_work_of_the_first() {
+    let (mut first, mut second) = (0, 0);
+    for family in Family::ALL {
+        let mut problem = generate(family, 512, 11);
+        let mut session = Session::new(Actuation::SliceBySlice, Effort::default());
+        let mut plan = |problem: &Problem| {
+            let before = work::done();
+            session.plan(problem).unwrap();
+            work::done() - before
+        };
+        let of_first = plan(&problem);
+        change_one_slice(&mut problem, &mut Numbers::new(5));
+        let of_second = plan(&problem);
+        println!("{family:?}: {of_first} operations, then {of_second}");
+        (first, second) = (first + of_first, second + of_second);
+    }
+    assert!(second * 4 <= first, "{second} operations after {first}");
 }
 
 /// Slices come and go, GPUs too, and demand: after each of it the session's plan is that of one that never

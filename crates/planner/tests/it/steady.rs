@@ -11,6 +11,7 @@ use planner::demand::Request;
 use planner::inventory::{Gpu, Inventory, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PodRef};
 use planner::plan::UnderWay;
+use planner::policy::Policy;
 use planner::report::Outcome;
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
@@ -59,22 +60,24 @@ struct Fleet {
     cut: BTreeSet<(NodeName, GpuIndex)>,
     numbers: Numbers,
     session: Session,
+    policy: Policy,
 }
 
 impl Fleet {
-    fn new(seed: u64, world: World) -> Self {
+    fn new(seed: u64, world: World, policy: &Policy) -> Self {
         let mut numbers = Numbers::new(seed ^ 0x57ea);
         let (inventory, mut waiting) = world(seed, &mut numbers);
         let coming = waiting.split_off(waiting.len() * 3 / 4);
         let (under_way, cut) = (UnderWay::default(), BTreeSet::new());
-        Self { inventory, waiting, coming, under_way, cut, numbers, session: Session::default() }
+        let (session, policy) = (Session::default(), policy.clone());
+        Self { inventory, waiting, coming, under_way, cut, numbers, session, policy }
     }
 
     fn plan(&mut self) -> Decision {
-        let policies = [policy("p").build()];
-        let Self { session, inventory, waiting, under_way, .. } = self;
-        let decision = decide_next(session, inventory, waiting, &policies, under_way);
-        let notes = check(&decision.plan, &self.inventory, &self.waiting, &policies);
+        let Self { session, inventory, waiting, under_way, policy, .. } = self;
+        let policies = std::slice::from_ref(policy);
+        let decision = decide_next(session, inventory, waiting, policies, under_way);
+        let notes = check(&decision.plan, inventory, waiting, policies);
         assert!(is_sound(&notes), "{notes:?}");
         decision
     }
@@ -155,9 +158,14 @@ struct Followed {
 
 /// Follows some fleets to their ends.
 fn follow(seeds: std::ops::Range<u64>, world: World) -> Followed {
+    follow_under(seeds, world, &policy("p").build())
+}
+
+/// Follows some fleets under a policy to their ends.
+fn follow_under(seeds: std::ops::Range<u64>, world: World, policy: &Policy) -> Followed {
     let mut followed = Followed::default();
     for seed in seeds {
-        let mut fleet = Fleet::new(seed, world);
+        let mut fleet = Fleet::new(seed, world, policy);
         let mut events = 0;
         let gpus = fleet.inventory.nodes.values().map(|node| node.gpus.len()).sum::<usize>();
         for round in 0.. {
@@ -229,5 +237,18 @@ fn nor_on_ten_more_of_these_fleets() {
 #[test]
 fn nor_where_each_pod_has_cpu_and_memory_of_its_own() {
     let followed = follow(0..1, each_its_own);
+    assert!(followed.open_steps >= 3, "{followed:?}: too few to say anything");
+}
+
+#[test]
+fn nor_where_the_oldest_come_first() {
+    let followed = follow_under(0..4, varied, &policy("p").oldest_first().build());
+    assert!(followed.steps >= 10, "{followed:?}: too few to say anything");
+}
+
+/// Here it is not proved whose turn it is.
+#[test]
+fn nor_where_the_oldest_come_first_and_each_pod_has_cpu_and_memory_of_its_own() {
+    let followed = follow_under(0..1, each_its_own, &policy("p").oldest_first().build());
     assert!(followed.open_steps >= 3, "{followed:?}: too few to say anything");
 }

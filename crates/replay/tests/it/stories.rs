@@ -214,3 +214,68 @@ fn who_waits_for_a_slice_that_is_made_again_is_served_by_the_cut() {
     let Figures { asked, served, never, .. } = replay.figures;
     assert_eq!((asked, served, never), (12, 3, 9));
 }
+
+/// A node that changes for two people is promised to them. Without that the plan gives what it comes to, while it
+/// changes, to somebody who came later and asks for both slices, and cuts a GPU of another node for one of the two.
+#[test]
+fn what_a_node_changes_to_is_kept_for_those_for_whom_it_changes() {
+    let fleet = fleet("2x8xA100-80GB");
+    // Fifteen GPUs are taken, and half of the sixteenth, on the second node. The whole one is on the first.
+    let trace = trace(
+        "0,9000,half,3g.40gb,1\n0,9000,train-a,7g.80gb,7\n0,9000,train-b,7g.80gb,7\n\
+         10,9000,b,3g.40gb,1\n10,9000,b,3g.40gb,1\n50,500,c,3g.40gb,2\n",
+        &fleet,
+    );
+    let cut = [((1, 7), vec![("3g.40gb".parse().unwrap(), 0)])].into();
+    let mut two = rules(Actuator::SingleSlices);
+    two.rollout.rules.max_unavailable = rollout::MaxUnavailable::Nodes(2);
+    let replay = play_from(&trace, &fleet, &Player::Slicewright, &two, &cut);
+    assert_eq!(waited(&replay), [(0, 0), (1, 0), (2, 0), (3, 90), (4, 90)]);
+    let changes: Vec<_> = replay.journal.changes.iter().map(|c| (c.node, c.from, c.until)).collect();
+    assert_eq!(changes, [(0, 10, 90)]);
+}
+
+#[test]
+fn a_higher_priority_comes_before_an_older_request() {
+    let fleet = fleet("1x1xA100-80GB");
+    // b and c ask for as many compute slices, and one GPU has not enough for both.
+    let mut trace = trace("0,1000,a,7g.80gb,1\n100,3000,b,4g.40gb,1\n200,3000,c,1g.10gb,4\n", &fleet);
+    for player in [Player::Slicewright, Player::FirstFit, Player::BestFit] {
+        let played = play(&trace, &fleet, &player, &rules(Actuator::IdleGpus));
+        assert_eq!(waited(&played), [(0, 0), (1, 1320)], "{player:?}");
+    }
+    trace.requests[2].asker.priority = 100;
+    for player in [Player::Slicewright, Player::FirstFit, Player::BestFit] {
+        let played = play(&trace, &fleet, &player, &rules(Actuator::IdleGpus));
+        assert_eq!(waited(&played), [(0, 0), (2, 1320)], "{player:?}");
+    }
+}
+
+/// Two namespaces of one team, to which the policy gives seven compute slices together. When the second asks, the
+/// first holds them.
+#[test]
+fn a_share_counts_what_the_namespaces_of_its_label_hold() {
+    let fleet = fleet("2x8xA100-80GB");
+    let line = |i: i64| format!("{},9000,p{i},1g.10gb,1\n", i / 7 * 5000);
+    let mut trace = trace(&(0..14).map(line).collect::<String>(), &fleet);
+    for (i, asked) in trace.requests.iter_mut().enumerate() {
+        let namespace = if i < 7 { "speech" } else { "vision" }.to_owned();
+        let labels = [("team".to_owned(), "sound-and-sight".to_owned())].into();
+        asked.asker = replay::Asker { namespace, labels, ..replay::Asker::default() };
+    }
+    let mut shared = rules(Actuator::IdleGpus);
+    assert_eq!(play(&trace, &fleet, &Player::Slicewright, &shared).figures.served, 14);
+    let planner::policy::LayoutPolicy::DemandDriven { shares, .. } = &mut shared.policy.layout else {
+        unreachable!()
+    };
+    let of_the_team = planner::demand::Expression {
+        key: "team".to_owned(),
+        operator: planner::demand::Operator::Exists,
+        values: vec![],
+    };
+    let (namespaces, max) = (vec![of_the_team], Some(7));
+    shares.push(planner::policy::Share { namespaces, per_namespace: false, min: 0, max });
+    let played = play(&trace, &fleet, &Player::Slicewright, &shared);
+    assert!(waited(&played).iter().all(|(request, _)| *request < 7), "{:?}", waited(&played));
+    assert_eq!(played.figures.served, 7);
+}

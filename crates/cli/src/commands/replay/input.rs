@@ -314,8 +314,8 @@ pub(super) fn trace(
 /// The policy and how it rolls out; without a file whatever is asked for is made.
 ///
 /// # Errors
-/// If it cannot be read, is not one policy, or is none that anything is planned under.
-pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Failure> {
+/// If it cannot be read, is not one policy, or is none that this trace can be played under.
+pub(super) fn policy(path: Option<&Path>, source: &Source) -> Result<(Policy, PolicyRollout), Failure> {
     let Some(path) = path else {
         let slices = BTreeMap::new();
         let (unrequested, order) = (Unrequested::Keep, Order::MostServed);
@@ -349,6 +349,16 @@ pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Fai
         return Err(Failure::Data(format!(
             "{}: spec.layout.type: `Static` never changes, so there is nothing to plan; name a DemandDriven policy, \
              and compare with a layout by --against static:LAYOUT",
+            path.display()
+        )));
+    }
+    // In one namespace for everybody, `perNamespace` would be one team's, and any other share nobody's.
+    if let (Source::Csv(_), LayoutPolicy::DemandDriven { shares, .. }) = (source, &policy.layout)
+        && !shares.is_empty()
+    {
+        return Err(Failure::Data(format!(
+            "{}: spec.layout.demandDriven.shares: a CSV trace does not say in which namespace anybody is, so nobody would \
+             have a share; remove the field, or play recordings (slicewright snapshot), which have namespaces",
             path.display()
         )));
     }

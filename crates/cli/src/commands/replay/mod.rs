@@ -54,7 +54,8 @@ pub struct Args {
     fleet: Option<String>,
     /// A policy (file or folder). If absent, all requested profiles are
     /// allowed, one node changes at a time, and the cooldown is 10 minutes. Its
-    /// selectors are assumed to match every node and every namespace
+    /// selectors of nodes and of namespaces are assumed to match all; its shares
+    /// need recordings, since a CSV trace has no namespaces
     #[arg(short, long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// The component that changes nodes; several values, or `all`, are compared
@@ -183,7 +184,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
     let source = input::source(args)?;
     let fleet = input::fleet(args, &source)?;
     let sizes = sizes(args, &fleet)?;
-    let (policy, rollout) = input::policy(args.policy.as_deref())?;
+    let (policy, rollout) = input::policy(args.policy.as_deref(), &source)?;
     let cuts = input::opponents(&args.against, &fleet)?;
     let trace = input::trace(args, &source, &fleet, err)?;
     let rules = |actuator| {

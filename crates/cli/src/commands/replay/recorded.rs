@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use mig::ProfileName;
+use observe::Objects;
 use observe::pods::{Life, life, takes};
+use observe::requests::namespace_labels;
 use observe::snapshot::{self, Snapshot};
 use reconcile::planned_round::see;
 use reconcile::{Input, Obstacles, Settings};
 use replay::fleet::{FleetGpu, FleetNode};
 use replay::recorded::{Moment, Seen};
 use replay::trace::MOST_SLICES;
-use replay::{Fleet, Trace};
+use replay::{Asker, Fleet, Trace};
 
 use crate::exit::{Failure, chain};
 use crate::files;
@@ -149,7 +151,8 @@ impl Recordings {
                     metadata.creation_timestamp.as_ref().map(|at| at.0.as_second() - begin.as_second());
                 // A recording without uids tells pods of one name apart by their age.
                 let uid = metadata.uid.clone().or_else(|| created.map(|at| at.to_string()));
-                moment.pods.push(Seen { pod: name, uid: uid.unwrap_or_default(), created, profile, count });
+                let (uid, asker) = (uid.unwrap_or_default(), asker(pod, &snapshot.objects));
+                moment.pods.push(Seen { pod: name, uid, created, profile, count, asker });
             }
             moments.push(moment);
         }
@@ -167,6 +170,14 @@ impl Recordings {
 fn name(pod: &Pod) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{}/{}", part(&pod.metadata.namespace), part(&pod.metadata.name))
+}
+
+/// Who asks: the namespace with its labels, and the priority that the API server has admitted.
+fn asker(pod: &Pod, objects: &Objects) -> Asker {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let labels = namespace_labels(objects, &namespace);
+    let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
+    Asker { namespace, labels, priority }
 }
 
 fn strange(file: &str, pod: &str, profile: ProfileName, count: u32, fleet: &Fleet) -> Failure {
