@@ -46,10 +46,10 @@ impl Scene {
     pub async fn reader_of(&self, workbench: &str) -> anyhow::Result<Reader> {
         let events: Api<Event> = Api::namespaced(self.client(), TEAM);
         let mut changes: Changes = SelectAll::new();
-        changes.push(watched(self.pods(), Change::Pod));
-        changes.push(watched(events, Change::Event));
+        changes.push(watched(self.pods(), |pod| Change::Pod(Box::new(pod))));
+        changes.push(watched(events, |event| Change::Event(Box::new(event))));
         if self.kueue.is_some() {
-            changes.push(watched(workloads(self).await?, Change::Workload));
+            changes.push(watched(workloads(self).await?, |workload| Change::Workload(Box::new(workload))));
         }
         let look = Look::at(workbench);
         Ok(Reader { reading: tokio::spawn(read(look, changes)), patience: self.patience() })
@@ -74,9 +74,9 @@ type Changes = SelectAll<BoxStream<'static, Change>>;
 
 /// What has changed.
 enum Change {
-    Pod(Pod),
-    Event(Event),
-    Workload(DynamicObject),
+    Pod(Box<Pod>),
+    Event(Box<Event>),
+    Workload(Box<DynamicObject>),
 }
 
 /// Every version of the objects of an API. Whoever is interrupted begins anew.
@@ -156,7 +156,7 @@ impl Look {
     fn takes_in(&mut self, change: Change) {
         let pod_name = format!("{}-0", self.workbench);
         match change {
-            Change::Pod(pod) if pod.name_any() == pod_name => self.pod = Some(pod),
+            Change::Pod(pod) if pod.name_any() == pod_name => self.pod = Some(*pod),
             Change::Event(event) if event.involved_object.name.as_ref() == Some(&pod_name) => {
                 if let Some(shown) = shown(&event) {
                     let name = event.name_any();
@@ -167,7 +167,7 @@ impl Look {
             Change::Workload(workload) => {
                 let owns = |name: &str| name == pod_name || name == self.workbench;
                 if workload.owner_references().iter().any(|owner| owns(&owner.name)) {
-                    self.workload = Some(workload);
+                    self.workload = Some(*workload);
                 }
             }
             Change::Pod(_) | Change::Event(_) => {}

@@ -5,20 +5,15 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::manifests::Policy;
-use crate::{NodeSpec, POOL, Scene, TEAM, pod, policy, wait};
+use crate::{Scene, TEAM, pod, policy, wait};
 
 use super::checks::PATIENCE;
-use super::state::{NIC, Soak};
+use super::state::{Soak, shared};
 
 /// The policy that shares them.
 const POLICY: &str = "soak-shares";
 /// More who wait say nothing more.
 const MOST: usize = 10;
-
-/// The nodes of the pool.
-pub(super) fn nodes() -> [(&'static str, NodeSpec); 2] {
-    ["t1", "t2"].map(|name| (name, NodeSpec::new(name, 2, "T4").label(POOL, "notebooks").devices(NIC, 8)))
-}
 
 /// Each GPU is for so many; nobody shares one if it is for one.
 fn by(replicas: u32) -> Policy {
@@ -40,7 +35,7 @@ impl Soak {
         scene.apply(by(4)).await?;
         scene.says(POLICY, "Degraded", "True", "PluginMapNotOurs").await?;
         self.points_to(scene, "slicewright-plugin-config").await?;
-        for (name, _) in nodes() {
+        for (name, _) in shared() {
             scene.offers_resources(name, &[("nvidia.com/gpu.shared", 8)]).await?;
         }
         self.shares = true;

@@ -10,14 +10,14 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
+use super::Plan;
 use super::node_agent::NodeAgent;
-use super::{Plan, sharers};
 
 /// The policy of the fleet.
 pub(crate) const POLICY: &str = "soak";
 
 /// What a network card is.
-pub(super) const NIC: &str = "nvidia.com/hostdev";
+const NIC: &str = "nvidia.com/hostdev";
 /// By this a pod goes to one node.
 const HOST: &str = "/spec/nodeSelector/kubernetes.io~1hostname";
 
@@ -54,6 +54,11 @@ pub(crate) struct Soak {
     pub(super) agents: BTreeMap<&'static str, NodeAgent>,
 }
 
+/// The nodes of the pool whose T4s are shared.
+pub(super) fn shared() -> [(&'static str, NodeSpec); 2] {
+    ["t1", "t2"].map(|name| (name, NodeSpec::new(name, 2, "T4").label(POOL, "notebooks").devices(NIC, 8)))
+}
+
 impl Soak {
     /// A fleet of three models, a policy, and an operator.
     pub(crate) async fn begin(scene: &mut Scene, plan: Plan) -> anyhow::Result<Self> {
@@ -67,7 +72,7 @@ impl Soak {
             node("a3", 1, "A30"),
             node("h1", 2, "H100-80GB"),
         ]);
-        fleet.extend(sharers::nodes().into_iter().filter(|_| plan.sharing));
+        fleet.extend(shared().into_iter().filter(|_| plan.sharing));
         scene.nodes_are(fleet.values().cloned()).await?;
         scene
             .apply(policy(POLICY, "research").bounds("1g.10gb", &json!({"minCount": 2, "spareCount": 1})))

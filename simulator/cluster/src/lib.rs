@@ -31,6 +31,7 @@ mod handle;
 mod host;
 mod kept;
 mod lease;
+mod names;
 mod node_object;
 mod node_tasks;
 mod notebooks;

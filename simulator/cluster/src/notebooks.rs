@@ -14,6 +14,7 @@ use kube::core::DynamicObject;
 use operands::PodName;
 use serde_json::{Value, json};
 
+use crate::names::{digest, name_of};
 use crate::node_object::whole_seconds;
 use crate::reissued::Reissued;
 use crate::resource_version::version;
@@ -89,11 +90,6 @@ pub(crate) fn take<K: kube::Resource>(shelf: &mut BTreeMap<PodName, K>, name: Po
     if shelf.get(&name).is_none_or(newer) {
         shelf.insert(name, object);
     }
-}
-
-/// Namespace and name.
-pub(crate) fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> PodName {
-    PodName::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
 }
 
 impl Book {
@@ -262,14 +258,6 @@ fn set_name(notebook: &PodName) -> PodName {
     }
     let digest = digest(&notebook.name);
     PodName::new(&notebook.namespace, &format!("nb-{}", &digest[..5]))
-}
-
-/// A short name for a text.
-pub(crate) fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
 }
 
 fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injected) -> StatefulSet {

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, real_now};
 use crate::error::is;
-use crate::notebooks::{Book, Culling, Write, name_of, take};
+use crate::names::name_of;
+use crate::notebooks::{Book, Culling, Write, take};
 use crate::watch::{Seen, follow, never};
 
 const CULLER: &str = "notebook-controller-culler-config";

@@ -13,8 +13,8 @@ use kube::core::DynamicObject;
 use operands::PodName;
 use serde_json::json;
 
+use crate::names::{digest, name_of};
 use crate::node_object::whole_seconds;
-use crate::notebooks::{digest, name_of};
 
 /// What is still to be said again.
 #[derive(Default)]

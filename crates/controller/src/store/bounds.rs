@@ -150,8 +150,8 @@ impl Place {
             // A pod has its claims in a list of them, and a claim the name of its volume.
             (Self::Spec, "volumes") => Some((Self::Volumes, None)),
             (Self::Spec, "volumeName") | (Self::Volume, "name" | "persistentVolumeClaim") => bounded,
-            // That it is one is read, and not what it is made of.
-            (Self::Volume, "ephemeral") => Some((Self::Volume, Some(MOST_OF_A_MEMBER))),
+            // That it is one is read, and not what it is made of; of a map, its name.
+            (Self::Volume, "ephemeral" | "configMap") => Some((Self::Volume, Some(MOST_OF_A_MEMBER))),
             (Self::Spec, "podSets") => Some((Self::PodSets, None)),
             (Self::PodSet, "template") => Some((Self::Object, None)),
             (Self::PodSet, "name" | "count" | "topologyRequest") => bounded,

@@ -276,6 +276,22 @@ fn a_profile_that_is_too_long_is_said_to_be_and_is_not_kept() {
     assert!(said[0].starts_with("long: ") && said[0].contains("too long to be evaluated"), "{said:?}");
 }
 
+/// Without it, no node would ever be believed to know our map.
+#[test]
+fn of_the_device_plugins_pod_its_maps_are_read_by_name() {
+    let mut store = store();
+    let mut pod = a_pod("nvidia-gpu-operator", "plugin", 0);
+    pod["metadata"]["labels"] = json!({"app": "nvidia-device-plugin-daemonset"});
+    pod["spec"]["nodeName"] = json!("a1");
+    pod["spec"]["volumes"] = json!([
+        {"name": "host", "hostPath": {"path": "/"}},
+        {"name": "config", "configMap": {"name": "slicewright-plugin-config", "items": [{"key": "a", "path": "b"}]}},
+    ]);
+    put(&mut store, &pod);
+    let kept = kept(&store, "nvidia-gpu-operator", "plugin");
+    assert!(kept.contains(r#""slicewright.io/mounted-maps":"slicewright-plugin-config""#), "{kept}");
+}
+
 /// A volume of a thousand files is as long as it likes: of each the name of its claim is read.
 #[test]
 fn long_volumes_keep_nobody_from_being_planned_for() {

@@ -82,6 +82,6 @@ fn pods_that_go_of_other_nodes_of_others_and_without_keys_say_nothing() {
     let mut tenants = pod(PLUGIN, "t1");
     tenants["metadata"]["namespace"] = "team".into();
     for pod in [going, tenants, pod(PLUGIN, "t2"), pod("nvidia-mig-manager", "t1")] {
-        assert_eq!(of_before(OURS, &[pod.clone()]), None, "{pod}");
+        assert_eq!(of_before(OURS, std::slice::from_ref(&pod)), None, "{pod}");
     }
 }

@@ -299,7 +299,7 @@ impl<'m> Opened<'m> {
         let now = instance.values(&chosen.0, &chosen.1);
         let is_met = instance.is_met_by(&chosen.0, &chosen.1);
         let open = open.iter().map(|p| (*p, state.pieces[*p].kind)).collect();
-        is_met.then(|| Self { model, instance, open, extras, now, level })
+        is_met.then_some(Self { model, instance, open, extras, now, level })
     }
 
     /// What the copies do, filled, by position: better at the level if that is found, else as good. And whether it is
