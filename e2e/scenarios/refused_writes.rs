@@ -126,7 +126,9 @@ impl Refused {
         let (api, _) = objects::api_of(&scene.client(), &asked).await?;
         let what = if refused { "writes are refused" } else { "writes are allowed again" };
         wait::asking(what, wait::PATIENCE, async || {
-            let params = PatchParams::apply("e2e").dry_run();
+            // Under a name of its own: what a scenario has applied under its name would be taken away, as far as nobody
+            // else has it.
+            let params = PatchParams::apply("e2e-asks").dry_run();
             let patch = Patch::Apply(&asked);
             let answer = match self.is_of_a_status() {
                 true => api.patch_status(name, &params, &patch).await,
