@@ -111,8 +111,7 @@ pub(crate) fn is_operand(pod: &Pod, namespace: &str) -> bool {
 
 /// Namespace and name.
 pub(crate) fn name_of(pod: &Pod) -> PodName {
-    let meta = &pod.metadata;
-    PodName::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+    crate::names::name_of(&pod.metadata)
 }
 
 /// Its phase, as its status says.
