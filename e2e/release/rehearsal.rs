@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use e2e::control_plane::{ControlPlane, client_of};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use e2e::process::{Den, Running};
-use e2e::wait;
+use e2e::{ports, wait};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use packaging::Helm;
@@ -84,8 +84,7 @@ struct Registry {
 
 impl Registry {
     async fn start() -> anyhow::Result<Self> {
-        // A port that was free a moment ago.
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = format!("127.0.0.1:{}", ports::free()?);
         Self::serve(Den::new()?, address).await
     }
 

@@ -33,7 +33,7 @@ pub mod operator;
 pub mod page;
 pub mod pod_groups;
 mod pool;
-mod ports;
+pub mod ports;
 pub mod process;
 pub mod provider;
 pub mod queue;

@@ -35,8 +35,11 @@ impl Ports {
     }
 }
 
-/// A port that was not given before by this process.
-pub(crate) fn free() -> io::Result<u16> {
+/// A port that was not given before by this process, and that nobody has at this moment.
+///
+/// # Errors
+/// When the machine has none.
+pub fn free() -> io::Result<u16> {
     static GIVEN: AtomicU16 = AtomicU16::new(0);
     let range = range();
     let many = range.end - range.start;

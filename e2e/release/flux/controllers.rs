@@ -1,6 +1,5 @@
 //! Flux on the control plane of a scenario: its two controllers as processes, and the actions of its users.
 
-use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use e2e::process::{Den, Running};
-use e2e::{Scene, objects};
+use e2e::{Scene, objects, ports};
 use futures::FutureExt;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -95,12 +94,8 @@ impl<'a> Flux<'a> {
     }
 
     fn start_controllers(&mut self, kubeconfig: &Path) -> anyhow::Result<()> {
-        // All at once, so that they differ.
-        let listeners: Vec<_> =
-            (0..3).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<std::io::Result<_>>()?;
-        let address = |at: usize| Ok::<_, std::io::Error>(listeners[at].local_addr()?.to_string());
-        let (storage, one, other) = (address(0)?, address(1)?, address(2)?);
-        drop(listeners);
+        let address = || Ok::<_, std::io::Error>(format!("127.0.0.1:{}", ports::free()?));
+        let (storage, one, other) = (address()?, address()?, address()?);
         let artifacts = self.den.folder().join("artifacts");
         std::fs::create_dir_all(&artifacts)?;
         let command = |name: &str, health: &str| -> anyhow::Result<Command> {

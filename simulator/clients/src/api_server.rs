@@ -28,7 +28,18 @@ impl ApiServer {
     ///
     /// # Errors
     /// When a program cannot be started, or does not come up.
-    pub fn start([etcd, server, kubectl]: [&Path; 3]) -> anyhow::Result<Self> {
+    pub fn start(programs: [&Path; 3]) -> anyhow::Result<Self> {
+        // Somebody may take a port after it was found free and before the program listens there.
+        for _ in 0..4 {
+            match Self::start_once(programs) {
+                Err(error) if error.to_string().contains("address already in use") => {}
+                outcome => return outcome,
+            }
+        }
+        Self::start_once(programs)
+    }
+
+    fn start_once([etcd, server, kubectl]: [&Path; 3]) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let file = |name: &str| dir.path().join(name);
         std::fs::write(file("tokens.csv"), "token,administrator,1,system:masters\n")?;
@@ -40,7 +51,7 @@ impl ApiServer {
         command.args(["--listen-client-urls", &of_etcd, "--advertise-client-urls", &of_etcd]);
         command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
         command.args(["--initial-cluster", &format!("default={peers}")]);
-        let etcd = Running::start(command, file("etcd.log"))?;
+        let mut etcd = Running::start(command, file("etcd.log"))?;
 
         let mut command = Command::new(server);
         command.args(["--etcd-servers", &of_etcd, "--bind-address", "127.0.0.1"]);
@@ -67,13 +78,15 @@ impl ApiServer {
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         });
         std::fs::write(file("kubeconfig"), configuration.to_string())?;
-        let ready = |kubectl: &Path| -> anyhow::Result<Option<()>> {
+        let ready = || -> anyhow::Result<Option<()>> {
+            // Without it the API server would wait for as long as we do.
+            etcd.runs("the API server's answer")?;
             let mut asked = Command::new(kubectl);
             asked.arg("--kubeconfig").arg(file("kubeconfig")).args(["get", "--raw", "/readyz"]);
             let asked = asked.output().context("cannot start kubectl")?;
             Ok(asked.status.success().then_some(()))
         };
-        server.until("the API server's answer", || ready(kubectl))?;
+        server.until("the API server's answer", ready)?;
         Ok(Self { kubectl: kubectl.to_owned(), _server: server, _etcd: etcd, dir })
     }
 

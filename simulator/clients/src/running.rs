@@ -50,10 +50,19 @@ impl Running {
             if let Some(found) = look()? {
                 return Ok(found);
             }
-            ensure!(self.child.try_wait()?.is_none(), "ended before {what}: {}", self.last_words());
+            self.runs(what)?;
             std::thread::sleep(PAUSE);
         }
         anyhow::bail!("{what} did not come: {}", self.last_words())
+    }
+
+    /// That it has not ended before `what`, which somebody waits for.
+    ///
+    /// # Errors
+    /// When it has: with its last words.
+    pub(crate) fn runs(&mut self, what: &str) -> anyhow::Result<()> {
+        ensure!(self.child.try_wait()?.is_none(), "ended before {what}: {}", self.last_words());
+        Ok(())
     }
 
     fn last_words(&self) -> String {
