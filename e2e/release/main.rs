@@ -6,3 +6,4 @@ mod must_gather;
 mod olm;
 mod rehearsal;
 mod soak;
+mod workloads;

@@ -3,7 +3,6 @@
 //! permissions: only our own permissions are tested here.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::by_url::ByUrl;
 use crate::pod_groups::Kind;
 use crate::process::{Den, Running};
-use crate::{objects, wait};
+use crate::{mounts, objects, wait};
 
 /// How long it may take until its webhooks answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,14 +48,6 @@ const IN_MOUNTS_OF_ITS_OWN: &str =
 /// What starts it where nobody gets mounts of his own: who may write there gets
 /// the certificate onto the machine itself.
 const ON_THE_MACHINE_ITSELF: &str = r#"mkdir -p /etc/kueue && cp -r "$1/kueue/." /etc/kueue/ && exec "$2" --config="$3" --feature-gates=VisibilityOnDemand=false"#;
-
-/// How a process gets mounts of its own here, if it does.
-fn own_mounts() -> Option<&'static [&'static str]> {
-    let is_root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
-    let flags: &[&str] = if is_root { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
-    let tried = Command::new("unshare").args(flags).args(["mount", "--bind", "/tmp", "/tmp"]).output();
-    tried.is_ok_and(|tried| tried.status.success()).then_some(flags)
-}
 
 /// Kueue, while it runs. It ends when it is dropped.
 pub struct Kueue {
@@ -97,7 +88,7 @@ impl Kueue {
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, serde_json::to_string(administrator)?)?;
         let command = move || {
-            let mut command = match own_mounts() {
+            let mut command = match mounts::own() {
                 Some(flags) => {
                     let mut command = Command::new("unshare");
                     command.args(flags).args(["sh", "-c", IN_MOUNTS_OF_ITS_OWN, "kueue"]);

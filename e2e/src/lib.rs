@@ -26,6 +26,7 @@ mod guest;
 pub mod kueue;
 pub mod log;
 pub mod manifests;
+mod mounts;
 pub mod needs;
 mod not_here;
 pub mod objects;
@@ -51,6 +52,7 @@ mod times;
 pub mod wait;
 pub mod weather;
 pub mod wire;
+pub mod workload_controllers;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
 pub use manifests::{POOL, TEAM, a100, mig, pod, policy, workbench};

@@ -33,6 +33,7 @@ use crate::real_nodes::{self, RealNodes};
 use crate::rights::{self, Used, Values};
 use crate::wait;
 use crate::wire::Wire;
+use crate::workload_controllers::WorkloadController;
 
 /// A cluster in which one scenario happens.
 pub struct Scene {
@@ -62,6 +63,8 @@ pub struct Scene {
     pub(crate) kueue: Option<Kueue>,
     /// Controllers of groups of pods; the same holds for their webhooks.
     pub(crate) pod_groups: Vec<PodGroups>,
+    /// What makes pods from other objects of people; and for theirs.
+    pub(crate) workload_controllers: Vec<WorkloadController>,
     /// What agents find on their nodes.
     pub(crate) fixtures: BTreeMap<String, Arc<Fixture>>,
 }
@@ -127,6 +130,7 @@ impl Scene {
             harmed: 0,
             kueue: None,
             pod_groups: Vec::new(),
+            workload_controllers: Vec::new(),
             fixtures: BTreeMap::new(),
         })
     }
@@ -136,7 +140,9 @@ impl Scene {
     /// next one too, which says nothing about it.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     pub(crate) async fn close(self, failed: bool) -> Option<Box<dyn Provider>> {
-        let Self { provider, client, world, real, operators, values, kueue, pod_groups, .. } = self;
+        let is_changed =
+            self.kueue.is_some() || !self.pod_groups.is_empty() || !self.workload_controllers.is_empty();
+        let Self { provider, client, world, real, operators, values, .. } = self;
         for operator in operators {
             operator.kill();
         }
@@ -144,7 +150,7 @@ impl Scene {
             shutdown.cancel();
             let _ = task.await;
         }
-        if kueue.is_some() || !pod_groups.is_empty() {
+        if is_changed {
             return None;
         }
         let cleared = async {

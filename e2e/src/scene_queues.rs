@@ -1,4 +1,4 @@
-//! A scenario with queues, and with the controllers of groups of pods.
+//! A scenario with queues, and with the controllers of others that make pods.
 
 use anyhow::bail;
 
@@ -6,6 +6,7 @@ use crate::kueue::Kueue;
 use crate::not_here::NotHere;
 use crate::pod_groups::{Kind, PodGroups};
 use crate::scene::Scene;
+use crate::workload_controllers::{Controller, WorkloadController};
 
 impl Scene {
     /// The controller of such a kind runs in this cluster from here on. Kueue,
@@ -18,6 +19,19 @@ impl Scene {
             bail!(NotHere("controllers of others are put into clusters of our own only"));
         }
         self.pod_groups.push(PodGroups::start(kind, &self.client(), self.administrator()).await?);
+        Ok(())
+    }
+
+    /// This controller of others runs in this cluster from here on.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not ours alone.
+    pub async fn workload_controller(&mut self, which: Controller) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("controllers of others are put into clusters of our own only"));
+        }
+        let started = WorkloadController::start(which, &self.client(), self.administrator()).await?;
+        self.workload_controllers.push(started);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ pub(crate) enum Use {
     Bundle,
     /// What reads our alerts: promtool
     Alerts,
-    /// What the release check alone runs: Helm 3, Flux, OLM
+    /// What the release check alone runs: Helm 3, Flux, OLM, KServe, KubeRay and the trainers
     Release,
     /// What publishes a release, and signs it: crane (a registry of its own too) and cosign
     Publish,
@@ -292,6 +292,34 @@ pub(crate) const FAMILIES: &[Family] = &[
             "github.com/prometheus-operator/prometheus-operator",
             "example/prometheus-operator-crd",
         )],
+        ..PLAIN
+    },
+    Family {
+        name: "kserve",
+        module: "kserve",
+        used_for: Use::Release,
+        binaries: &[
+            ("kserve-manager", "github.com/kserve/kserve/cmd/manager"),
+            ("kserve-llmisvc", "github.com/kserve/kserve/cmd/llmisvc"),
+        ],
+        files: &[("kserve-config", "github.com/kserve/kserve", "config")],
+        ..PLAIN
+    },
+    // Nearly all of their packages are those of Kueue, JobSet and LeaderWorkerSet, in the same versions.
+    Family {
+        name: "workloads",
+        module: "workloads",
+        used_for: Use::Release,
+        binaries: &[
+            ("kuberay-operator", "github.com/ray-project/kuberay/ray-operator"),
+            ("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
+            ("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
+        ],
+        files: &[
+            ("kuberay-config", "github.com/ray-project/kuberay/ray-operator", "config"),
+            ("trainer-manifests", "github.com/kubeflow/trainer/v2", "manifests/base"),
+            ("training-operator-manifests", "github.com/kubeflow/training-operator", "manifests/base"),
+        ],
         ..PLAIN
     },
     Family {

@@ -90,6 +90,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         },
         Step {
             after: Some("tools"),
+            ..step(
+                "workloads",
+                "real KServe, KubeRay and Kubeflow's trainers make pods, and people read who waits and why",
+                xtask(sources, &["e2e", "--release", "workloads"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
             tools: image::RELEASED,
             ..step(
                 "rehearsal",

@@ -345,10 +345,12 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
 fn is_in_a_status(objects: &Objects, answer: &Answer) -> bool {
     let Answer { id, text, gist: _, kind: _, topic: _ } = answer;
     let unserved = objects.policies.values().filter_map(|policy| policy.status.as_ref()?.unserved.as_ref());
-    unserved.flat_map(|unserved| &unserved.requests).any(|request| {
+    let told = unserved.flat_map(|unserved| &unserved.requests).filter(|request| {
         (&request.kind, &request.namespace, &request.name) == (&id.kind, &id.namespace, &id.name)
             && request.message == *text
-    })
+    });
+    // An owner has one entry for each of its pods; one that has come since was told nothing.
+    u32::try_from(told.count()).is_ok_and(|told| told > id.ordinal)
 }
 
 #[cfg(test)]
@@ -499,5 +501,8 @@ mod tests {
         assert!(is_in_a_status(&objects, &answer("train", "not served: a1 is not ready")));
         assert!(!is_in_a_status(&objects, &answer("train", "not served: a2 is not ready")));
         assert!(!is_in_a_status(&objects, &answer("other", "not served: a1 is not ready")));
+        let mut second = answer("train", "not served: a1 is not ready");
+        second.id.ordinal = 1;
+        assert!(!is_in_a_status(&objects, &second), "the status has one pod of this owner");
     }
 }
