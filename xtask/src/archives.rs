@@ -131,6 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let built = target.join(triple).join(folder).join(file);
         packs.arg("--program").arg(format!("{name}={}", built.display()));
     }
+    building::first(&["build", "--locked", "--package", "slicewright-packaging", "--bin", "archives"])?;
     // The same command for this machine writes the pages.
     building::first(&[&["build", "--locked", "--package", "slicewright-cli"], &FEATURES[..]].concat())?;
     packs
