@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Parser;
-use packaging::bundle::{self, Contact, Image};
+use packaging::bundle::{self, Contact, Image, Maintainer};
+use packaging::project::Project;
 use packaging::{Helm, catalog};
 
 /// Writes the OLM bundle and the catalog of a release.
@@ -34,7 +35,8 @@ fn main() -> anyhow::Result<()> {
     }
     let helm = Helm::find()?;
     let folder = out.join("olm-bundle");
-    bundle::generate(&helm, &image, &contact)?.write(&folder)?;
+    let maintainer = Maintainer { name: Project::read()?.maintainer.name, contact };
+    bundle::generate(&helm, &image, &maintainer)?.write(&folder)?;
     let mut said = std::io::stdout();
     writeln!(said, "{} installs {image}", folder.display())?;
     let Some(bundle_image) = bundle_image else {

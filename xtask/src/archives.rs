@@ -20,7 +20,8 @@ use crate::tools::Sources;
 ///
 /// Manual pages and completions are in each. Programs for Linux are static.
 /// What loads NVIDIA's library (`slicewright gpus`) is left out: it is for the
-/// machine with the GPUs, where `cargo install --path crates/cli` builds it.
+/// machine with the GPUs, where `cargo install --locked --path crates/cli`
+/// builds it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, hide = true, env = "PATH", default_value = "")]
@@ -130,6 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let built = target.join(triple).join(folder).join(file);
         packs.arg("--program").arg(format!("{name}={}", built.display()));
     }
+    building::first(&["build", "--locked", "--package", "slicewright-packaging", "--bin", "archives"])?;
     // The same command for this machine writes the pages.
     building::first(&[&["build", "--locked", "--package", "slicewright-cli"], &FEATURES[..]].concat())?;
     packs

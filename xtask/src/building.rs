@@ -16,3 +16,31 @@ pub(crate) fn first(cargo: &[&str]) -> anyhow::Result<()> {
     ensure!(status.success(), "`cargo {}` failed", cargo.join(" "));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    /// A quiet cargo that builds for minutes looks as if it hung. This program itself was built before it runs.
+    #[test]
+    fn what_cargo_runs_quietly_was_built_before_with_its_progress_shown() {
+        let mut quiet = 0;
+        for entry in std::fs::read_dir(crate::root().join("xtask/src")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let of_others = |line: &&str| {
+                let runs = ["\"run\", \"--quiet\"", "\"test\", \"--quiet\"", "\"build\", \"--quiet\""];
+                runs.iter().any(|words| line.contains(words)) && !line.contains("\"xtask\"")
+            };
+            let many = text.lines().filter(of_others).filter(|line| !line.contains('\\')).count();
+            assert!(
+                many == 0 || text.contains("building::first("),
+                "{} builds without a word",
+                path.display()
+            );
+            quiet += many;
+        }
+        assert!(quiet > 6, "{quiet}");
+    }
+}

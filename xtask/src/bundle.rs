@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::building;
 use crate::needs;
 use crate::tools::{self, Sources};
 
@@ -42,10 +43,12 @@ pub(crate) const USES: &[tools::Use] = &[tools::Use::Packaging, tools::Use::Bund
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     needs::require("cargo xtask bundle", &needs::components(&args.sources, USES))?;
     let mut command = Command::new("cargo");
+    let package = ["--locked", "--package", "slicewright-packaging"];
     match (&args.image, &args.out) {
         (Some(image), Some(folder)) => {
+            building::first(&[&["build"], &package[..], &["--bin", "bundle"]].concat())?;
             let folder = std::path::absolute(folder).context("there is no such folder")?;
-            command.args(["run", "--quiet", "--locked", "--package", "slicewright-packaging"]);
+            command.args(["run", "--quiet"]).args(package);
             command.args(["--bin", "bundle", "--", "--image", image, "--out"]).arg(folder);
             if let Some(contact) = &args.contact {
                 command.args(["--contact", contact]);
@@ -55,7 +58,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             }
         }
         _ => {
-            command.args(["test", "--quiet", "--locked", "--package", "slicewright-packaging"]);
+            building::first(&[&["test", "--no-run"], &package[..], &["--test", "it"]].concat())?;
+            command.args(["test", "--quiet"]).args(package);
             command.args(["--test", "it", "olm_bundle::"]);
         }
     }

@@ -134,22 +134,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "--locked", "--no-fail-fast", "--package", "slicewright-sim-clients"]);
     let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
+    let targets: &[&str] =
+        if matches!(kind, Kind::Rust) { &["--lib", "--test", "it"] } else { &["--test", "it"] };
+    let build = ["test", "--no-run", "--locked", "--package", "slicewright-sim-clients"];
+    building::first(&[&build, targets].concat())?;
+    test.args(targets).arg("--");
     match kind {
         Kind::Rust => {
-            test.args(["--lib", "--test", "it", "--"]);
             test.args(
                 GO.iter().chain(&PYTHON_TESTS).chain(&TERMINAL_TESTS).flat_map(|module| ["--skip", module]),
             );
         }
         Kind::Go => {
-            test.args(["--test", "it", "--"]).args(GO);
+            test.args(GO);
             for binary in tools::ensure_built(&args.sources, &TOOLS, out)? {
                 test.env(binary.variable(), &binary.path);
             }
             with_nvidia_smi(&library)?;
         }
         Kind::Terminal => {
-            test.args(["--test", "it", "--"]).args(TERMINAL_TESTS);
+            test.args(TERMINAL_TESTS);
             for tool in TERMINALS {
                 let mut places = std::env::split_paths(&args.path).map(|folder| folder.join(tool.name));
                 let found = places.find(|path| path.is_file());
@@ -158,7 +162,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             }
         }
         Kind::Python => {
-            test.args(["--test", "it", "--"]).args(PYTHON_TESTS);
+            test.args(PYTHON_TESTS);
             with_nvidia_smi(&library)?;
             test.env(
                 "TEST_ASSET_PYTHON",

@@ -205,10 +205,7 @@ fn known(names: &[String], scenarios: &[String]) -> anyhow::Result<()> {
 /// Makes cargo start test programs where they reach the kind cluster: the
 /// engine of our own has a network namespace of its own.
 fn inside_kind() -> anyhow::Result<String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--package", "slicewright-kind"]);
-    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "what reaches the kind cluster does not build");
+    building::first(&["build", "--locked", "--package", "slicewright-kind"])?;
     let program = std::env::current_exe()?.with_file_name("slicewright-kind");
     let program = program.to_str().context("the folder of the checkout is not UTF-8")?;
     // Nobody tells stories on it meanwhile, or takes it away.

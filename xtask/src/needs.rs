@@ -45,7 +45,7 @@ macro_rules! a_node_image {
     () => {
         "for engine in docker podman; do $engine info && { $engine image inspect kindest/node:v1.36.3 \
          || $engine images --quiet localhost/slicewright-kind-node | grep . \
-         || timeout 300 $engine pull --quiet kindest/node:v1.36.3; } && exit; done; exit 1"
+         || timeout 1800 $engine pull --quiet kindest/node:v1.36.3; } && exit; done; exit 1"
     };
 }
 

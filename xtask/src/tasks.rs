@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::building;
 use crate::bundle;
 use crate::tools;
 
@@ -135,6 +136,7 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
 
 /// Writes or checks what is generated.
 pub(crate) fn codegen(args: &CodegenArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    building::first(&[UP_TO_DATE_OF, NEED_NO_HELM].concat())?;
     let code = run(&mut codegen_command(args.check))?;
     let go = tools::GO;
     if args.sources.need_go(bundle::USES) && !go.is_present() {
@@ -146,7 +148,8 @@ pub(crate) fn codegen(args: &CodegenArgs, out: &mut dyn Write) -> anyhow::Result
         return Ok(code);
     }
     // Made of what was just written: the chart and the CRDs in it.
-    let mut command = up_to_date(&["--package", PACKAGING], args.check);
+    building::first(&[UP_TO_DATE_OF, NEED_HELM].concat())?;
+    let mut command = up_to_date(NEED_HELM, args.check);
     for binary in tools::ensure_built(&args.sources, bundle::USES, out)? {
         command.env(binary.variable(), &binary.path);
     }
@@ -155,11 +158,15 @@ pub(crate) fn codegen(args: &CodegenArgs, out: &mut dyn Write) -> anyhow::Result
 }
 
 /// What needs Helm to be generated; the gate has steps of its own for it.
-const PACKAGING: &str = "slicewright-packaging";
+const NEED_HELM: &[&str] = &["--package", "slicewright-packaging"];
+/// The rest.
+const NEED_NO_HELM: &[&str] = &["--workspace", "--exclude", "slicewright-packaging"];
+/// Builds the tests of some packages, of which those named [`UP_TO_DATE`] run afterwards.
+const UP_TO_DATE_OF: &[&str] = &["test", "--no-run", "--lib", "--bins", "--tests"];
 
 /// The up-to-date tests that need nothing but Rust, with leave to write unless `check`.
 pub(crate) fn codegen_command(check: bool) -> Command {
-    up_to_date(&["--workspace", "--exclude", PACKAGING], check)
+    up_to_date(NEED_NO_HELM, check)
 }
 
 fn up_to_date(packages: &[&str], check: bool) -> Command {

@@ -8,25 +8,35 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{call, call_with, succeeds, wait_until, wait_while_moving};
+use crate::call::{call, call_with, succeeds};
 use crate::engine::Engine;
 use crate::fleet::{self, Gpus};
 use crate::place::{Place, remove};
 use crate::preflight;
 use crate::progress::Progress;
+use crate::waiting::{call_while_moving, wait_while_moving};
 use crate::without_engine::machine::Machine;
 use crate::without_engine::{node_image, own_engine};
 
 /// The cluster's name, as kind and its containers have it.
 pub const NAME: &str = "slicewright";
 
-/// How long a program that waits by itself, kubectl or Helm, may wait: what it
-/// waits for takes seconds on a machine that does nothing else, and minutes on
-/// one that compiles.
-pub(crate) const DEADLINE: &str = "--timeout=900s";
+/// How long nothing in the cluster may move until kubectl or Helm, which wait
+/// by themselves, are ended, in tenths of a second: longer than the hook of
+/// `helm uninstall` waits for agents (165 s), and shorter than the pause
+/// before a container that crashes is started again and again.
+const STILL: u32 = 1800;
+
+/// Longer than any of our waits: kubectl and Helm would give up after a time
+/// of their own, whatever moves.
+const NO_SOONER: &str = "--timeout=1h";
 
 /// How often the rules of nodes are written anew until they are complete.
 const ROUNDS: u32 = 5;
+
+/// What [`Cluster::reading`] looks at beside nodes: what comes, goes, or gets
+/// on while something is installed or removed.
+const WHAT_RUNS: &str = "pods,jobs,deployments,statefulsets,daemonsets,namespaces";
 
 /// How kind marks the containers of a cluster.
 const MARK: &str = "io.x-k8s.kind.cluster=slicewright";
@@ -106,23 +116,15 @@ impl<'a> Cluster<'a> {
         progress.step(&format!("kind create cluster, {} workers", spec.workers.len()), || {
             let config = config(spec, &image);
             let mut kind = cluster.engine.inside(tools::find("kind")?);
-            kind.args([
-                "create",
-                "cluster",
-                "--name",
-                NAME,
-                "--config",
-                "-",
-                "--wait",
-                "180s",
-                "--kubeconfig",
-            ]);
+            kind.args(["create", "cluster", "--name", NAME, "--config", "-", "--kubeconfig"]);
             call_with(kind.arg(place.kubeconfig()), config.as_bytes())
         })?;
-        if image.starts_with(node_image::OURS) {
-            cluster.routes()?;
-        }
-        cluster.wait_ready()?;
+        progress.step("every node is ready", || {
+            if image.starts_with(node_image::OURS) {
+                cluster.routes_to_all()?;
+            }
+            cluster.wait_ready()
+        })?;
         Ok(cluster)
     }
 
@@ -185,7 +187,7 @@ impl<'a> Cluster<'a> {
     pub fn restart(&self, node: &str) -> anyhow::Result<()> {
         call(self.engine.command().args(["restart", node]))?;
         // The routes were the kernel's, and went with it.
-        self.routes()?;
+        self.routes_to_all()?;
         self.wait_ready()
     }
 
@@ -222,7 +224,12 @@ impl<'a> Cluster<'a> {
                 call(self.kubectl()?.args(pods))?;
             }
             let complete = |node: &String| self.knows_the_api_server(node);
-            if wait_until("the rules of every node", 150, || lack.iter().all(complete)).is_ok() {
+            let written = || {
+                let rules = lack.iter().map(|node| self.rules(node).unwrap_or_default());
+                self.reading() + &rules.collect::<String>()
+            };
+            let what = "the rules of every node";
+            if wait_while_moving(what, 150, || lack.iter().all(complete), written).is_ok() {
                 return Ok(());
             }
             lack.retain(|node| !self.knows_the_api_server(node));
@@ -232,8 +239,13 @@ impl<'a> Cluster<'a> {
 
     /// Whether the pods of a node reach the API server by its service.
     fn knows_the_api_server(&self, node: &str) -> bool {
+        self.rules(node).is_ok_and(|map| map.contains("default/kubernetes/tcp/https"))
+    }
+
+    /// The services that kube-proxy has rules for on a node.
+    fn rules(&self, node: &str) -> anyhow::Result<String> {
         let map = ["exec", node, "nft", "list", "map", "ip", "kube-proxy", "service-ips"];
-        call(self.engine.command().args(map)).is_ok_and(|map| map.contains("default/kubernetes/tcp/https"))
+        call(self.engine.command().args(map))
     }
 
     /// Waits until something has come about, for as long as a pod or a node of
@@ -245,8 +257,18 @@ impl<'a> Cluster<'a> {
         wait_while_moving(what, tenths, is_so, || self.reading())
     }
 
-    /// How the pods and nodes stand, as a text that changes when one does.
-    /// Heartbeats are not in it: of a node there is what others write.
+    /// Runs kubectl or Helm with a command that waits by itself, for as long
+    /// as something moves in the cluster; what it printed.
+    ///
+    /// # Errors
+    /// When it fails, or when nothing has moved for a while.
+    pub(crate) fn waits(&self, command: &mut Command) -> anyhow::Result<String> {
+        call_while_moving(command.arg(NO_SOONER), STILL, || self.reading())
+    }
+
+    /// How what runs and the nodes stand, as a text that changes when one does.
+    /// Heartbeats are not in it: of a node there is what others write, and how
+    /// its conditions stand.
     fn reading(&self) -> String {
         let ask = |args: &[&str]| {
             // Who does not answer does not move.
@@ -255,12 +277,22 @@ impl<'a> Cluster<'a> {
         };
         let pods =
             r#"--output=jsonpath={range .items[*]}{.metadata.uid} {.metadata.resourceVersion}{"\n"}{end}"#;
-        let nodes = r#"--output=jsonpath={range .items[*]}{.metadata.labels} {.metadata.annotations} {.spec} {.status.allocatable}{"\n"}{end}"#;
-        ask(&["pods", "--all-namespaces", pods]) + &ask(&["nodes", nodes])
+        let nodes = r#"--output=jsonpath={range .items[*]}{.metadata.labels} {.metadata.annotations} {.spec} {.status.allocatable} {.status.conditions[*].status}{"\n"}{end}"#;
+        ask(&[WHAT_RUNS, "--all-namespaces", pods]) + &ask(&["nodes", nodes])
     }
 
     fn wait_ready(&self) -> anyhow::Result<()> {
-        call(self.kubectl()?.args(["wait", "--for=condition=Ready", "nodes", "--all", DEADLINE])).map(drop)
+        self.waits(self.kubectl()?.args(["wait", "--for=condition=Ready", "nodes", "--all"])).map(drop)
+    }
+
+    /// The same once every node has its range, which the controller manager
+    /// gives to each when it has registered.
+    fn routes_to_all(&self) -> anyhow::Result<()> {
+        let mut lacks = String::new();
+        let waited = self.wait("a range of addresses for the pods of every node", 600, || {
+            self.routes().map_err(|error| lacks = format!("{error:#}")).is_ok()
+        });
+        waited.with_context(|| format!("at the end: {lacks}"))
     }
 
     /// What kind's network daemon would do: on each node, a route to the pods

@@ -117,11 +117,13 @@ impl Engine {
         succeeds(self.command().args(["image", "inspect", image]))
     }
 
-    /// Fetches an image, where its registry can be reached.
+    /// Fetches an image, where its registry can be reached: one that cannot be
+    /// is given up by the engine itself, and some hundred megabytes take a slow
+    /// line long. The end is for an engine that hangs.
     #[must_use]
     pub fn pull(&self, image: &str) -> bool {
         let mut command = self.inside("timeout");
-        command.args(["300", self.program(), "pull", "--quiet", image]);
+        command.args(["1800", self.program(), "pull", "--quiet", image]);
         succeeds(&mut command)
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 
 use crate::call::{call, call_with};
-use crate::cluster::{Cluster, DEADLINE};
+use crate::cluster::Cluster;
 use crate::fleet::{Gpus, LABEL};
 use crate::place::Place;
 use crate::programs::{self, Contents, of_this_machine};
@@ -91,7 +91,7 @@ pub fn bring<W: Write>(
     progress.step("device plugin, feature discovery and MIG manager", || {
         // GFD runs where the Operator has seen what NFD found.
         let discovered = r"--for=jsonpath={.metadata.labels.nvidia\.com/mig\.capable}";
-        call(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, DEADLINE, discovered]))?;
+        cluster.waits(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, discovered]))?;
         for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-mig-manager"] {
             ready(cluster, NAMESPACE, "daemonset", &format!("app={app}"))?;
         }
@@ -164,8 +164,8 @@ fn driver(template: &str, gpus: &Gpus) -> String {
 fn ready(cluster: &Cluster<'_>, namespace: &str, kind: &str, selector: &str) -> anyhow::Result<()> {
     let here = ["--namespace", namespace, "--selector", selector];
     let mut rollout = cluster.kubectl()?;
-    rollout.args(["rollout", "status", kind, DEADLINE]).args(here);
-    let waited = call(&mut rollout).map(drop);
+    rollout.args(["rollout", "status", kind]).args(here);
+    let waited = cluster.waits(&mut rollout).map(drop);
     waited.with_context(|| {
         let pods = cluster
             .kubectl()

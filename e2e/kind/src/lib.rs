@@ -19,6 +19,7 @@ pub mod preflight;
 pub mod programs;
 pub mod progress;
 pub mod stories;
+pub mod waiting;
 pub mod without_engine;
 
 mod archive;

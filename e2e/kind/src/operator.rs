@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
 
 use crate::call::call;
-use crate::cluster::{Cluster, DEADLINE};
+use crate::cluster::Cluster;
 use crate::gpus;
 use crate::place::Place;
 
@@ -49,10 +50,11 @@ pub fn load(cluster: &Cluster<'_>, place: &Place, images: &Path) -> anyhow::Resu
 /// # Errors
 /// When it does not become ready.
 pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
-    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", DEADLINE])?;
+    let mut helm = upgrade(cluster, place, &["agent.enabled=false".to_owned()])?;
+    cluster.waits(helm.arg("--wait"))?;
     // Nothing can be put into a namespace that goes: who wants agents next has to find it gone.
-    let gone = ["wait", "--for=delete", "namespace", AGENT_NAMESPACE, DEADLINE];
-    call(cluster.kubectl()?.args(gone)).map(drop)
+    let gone = ["wait", "--for=delete", "namespace", AGENT_NAMESPACE];
+    cluster.waits(cluster.kubectl()?.args(gone)).map(drop)
 }
 
 /// The same with the agent of GPU nodes, which may do what this mode says. It
@@ -66,19 +68,20 @@ pub fn install_with_agents(cluster: &Cluster<'_>, place: &Place, mode: &str) -> 
         "agent.driverRoot=/var/lib/slicewright-driver".to_owned(),
         format!("agent.extraArgs={{--mode={mode}}}"),
     ];
-    upgrade(cluster, place, &agents, &[])
+    call(&mut upgrade(cluster, place, &agents)?).map(drop)
 }
 
-fn upgrade(cluster: &Cluster<'_>, place: &Place, more: &[String], waits: &[&str]) -> anyhow::Result<()> {
+/// Helm as it installs it, or brings an installation to this.
+fn upgrade(cluster: &Cluster<'_>, place: &Place, more: &[String]) -> anyhow::Result<Command> {
     let digests = fs::read_to_string(place.loaded()).context("the operator's image is not loaded")?;
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/slicewright");
     let mut helm = cluster.inside(tools::find("helm")?);
     helm.args(["upgrade", "--install", RELEASE]).arg(chart);
-    helm.args(["--namespace", NAMESPACE, "--create-namespace"]).args(waits);
+    helm.args(["--namespace", NAMESPACE, "--create-namespace"]);
     for value in values(digests.lines().next().unwrap_or_default()).iter().chain(more) {
         helm.arg("--set").arg(value);
     }
-    call(&mut helm).map(drop)
+    Ok(helm)
 }
 
 /// What is different from the chart's defaults.
@@ -104,7 +107,7 @@ fn values(digest: &str) -> [String; 6] {
 pub fn uninstall(cluster: &Cluster<'_>) -> anyhow::Result<()> {
     let mut helm = cluster.inside(tools::find("helm")?);
     helm.args(["uninstall", RELEASE, "--namespace", NAMESPACE]);
-    call(helm.args(["--ignore-not-found", "--wait", DEADLINE])).map(drop)
+    cluster.waits(helm.args(["--ignore-not-found", "--wait"])).map(drop)
 }
 
 /// Takes it away with everything that its chart left to stay, so that the
@@ -115,12 +118,11 @@ pub fn uninstall(cluster: &Cluster<'_>) -> anyhow::Result<()> {
 pub fn remove(cluster: &Cluster<'_>) -> anyhow::Result<()> {
     uninstall(cluster)?;
     let kubectl = |args: &[&str]| cluster.kubectl().and_then(|mut kubectl| call(kubectl.args(args)));
-    let gone = ["--ignore-not-found", DEADLINE];
-    kubectl(
-        &[&["delete", "crd", "gpupartitionpolicies.slicewright.io", "gpunodes.slicewright.io"], &gone[..]]
-            .concat(),
-    )?;
-    kubectl(&[&["delete", "namespace", NAMESPACE], &gone[..]].concat())?;
+    let crds = ["gpupartitionpolicies.slicewright.io", "gpunodes.slicewright.io"];
+    for [kind, names] in [["crd", &crds.join(" ")], ["namespace", NAMESPACE]] {
+        let delete = ["delete", kind, "--ignore-not-found"];
+        cluster.waits(cluster.kubectl()?.args(delete).args(names.split(' ')))?;
+    }
     // MIG manager and the device plugin read the shipped maps again.
     let patch = r#"{"spec":{"migManager":{"config":{"name":""}},"devicePlugin":{"config":null}}}"#;
     kubectl(&["patch", "clusterpolicy", "cluster-policy", "--type=merge", "--patch", patch])?;

@@ -9,7 +9,8 @@ pub struct Place {
     pub words: &'static str,
 }
 
-const fn place(file: &'static str, words: &'static str) -> Place {
+/// A place.
+pub(crate) const fn place(file: &'static str, words: &'static str) -> Place {
     Place { file, words }
 }
 
@@ -40,11 +41,18 @@ pub const PLACES: &[Place] = &[
 /// A place that is not there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file} has no {words:?}: correct packaging/release/src/bump.rs, which lists where the version stands"
+    "{file} has no {words:?}: correct the lists in packaging/release/src/bump.rs and home.rs, by which a release finds \
+     its version and its registry"
 )]
 pub struct NoPlace {
     file: String,
     words: String,
+}
+
+impl NoPlace {
+    pub(crate) fn new(file: &str, words: &str) -> Self {
+        Self { file: file.to_owned(), words: words.to_owned() }
+    }
 }
 
 /// The text of a file with the next version.
@@ -56,7 +64,7 @@ pub fn raised(file: &str, text: &str, from: &str, to: &str) -> Result<String, No
     for Place { words, .. } in PLACES.iter().filter(|place| place.file == file) {
         let old = words.replace("{}", from);
         if !text.contains(&old) {
-            return Err(NoPlace { file: file.to_owned(), words: old });
+            return Err(NoPlace::new(file, &old));
         }
         text = text.replace(&old, &words.replace("{}", to));
     }

@@ -22,7 +22,7 @@ pub enum Error {
     #[error("the chart cannot be packed")]
     Io(#[from] std::io::Error),
     /// Something that is replaced is not there.
-    #[error("{file} has no line {line:?}: the release writes the image there")]
+    #[error("{file} has no line {line:?}: the release writes something else there")]
     NoLine {
         /// In which file.
         file: &'static str,
@@ -82,7 +82,7 @@ fn values(text: &str, images: Images<'_>) -> Result<String, Error> {
 }
 
 /// The description, with what ArtifactHub shows.
-fn described(text: &str, images: Images<'_>, project: &Project, changes: &[String]) -> String {
+fn described(text: &str, images: Images<'_>, project: &Project, changes: &[String]) -> Result<String, Error> {
     let list = |key: &str, items: &[Value]| {
         let mut said = format!("  artifacthub.io/{key}: |\n");
         for item in items {
@@ -103,10 +103,9 @@ fn described(text: &str, images: Images<'_>, project: &Project, changes: &[Strin
     for part in [list("images", &images), list("links", &links), list("changes", &changes)] {
         text.push_str(&part);
     }
-    text.replace(
-        "  - name: Slicewright\n",
-        &format!("  - name: {}\n    email: {}\n", project.maintainer.name, project.maintainer.email),
-    )
+    // As JSON, which is YAML: a name may have signs that mean something there.
+    let [name, email] = [&project.maintainer.name, &project.maintainer.email].map(|word| json!(word));
+    line("Chart.yaml", &text, "  - name: Slicewright", &format!("  - name: {name}\n    email: {email}"))
 }
 
 /// The chart in this folder, for these images.
@@ -132,7 +131,7 @@ pub fn chart(
         match file.path.as_str() {
             "slicewright/values.yaml" => file.content = values(&text, images)?.into_bytes(),
             "slicewright/Chart.yaml" => {
-                let text = described(&text, images, project, changes);
+                let text = described(&text, images, project, changes)?;
                 description =
                     serde_saphyr::from_str(&text).map_err(|error| Error::Syntax(error.to_string()))?;
                 file.content = text.into_bytes();
@@ -164,6 +163,35 @@ pub fn chart(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever the maintainer is called: Helm and ArtifactHub read it.
+    #[test]
+    fn the_description_names_who_publishes_it_and_what_it_installs() {
+        let project = "repository: https://forge.dev/gpu/slicewright\nregistry: registry.dev/gpu\nmaintainer:\n  \
+            name: \"GPU team: \\\"night\\\" #2\"\n  email: gpu@forge.dev\nsecurity: security@forge.dev\nplaceholders: []\n";
+        let project = Project::parse(project).unwrap();
+        let image = |name: &str| -> Image {
+            format!("registry.dev/gpu/{name}@sha256:{}", "a".repeat(64)).parse().unwrap()
+        };
+        let (operator, agent) = (image("slicewright"), image("agent"));
+        let images = Images { operator: &operator, agent: &agent };
+        let changes = ["Fixed: a key with a \"quote\".".to_owned()];
+        let text = std::fs::read_to_string(packaging::chart().join("Chart.yaml")).unwrap();
+        let read = described(&text, images, &project, &changes).unwrap();
+        let read: Value = serde_saphyr::from_str(&read).unwrap();
+        let [maintainer] = read["maintainers"].as_array().unwrap().as_slice() else { panic!("{read}") };
+        assert_eq!(maintainer["name"], "GPU team: \"night\" #2");
+        assert_eq!(maintainer["email"], "gpu@forge.dev");
+        let list = |key: &str| -> Value {
+            let text = read["annotations"][format!("artifacthub.io/{key}")].as_str().unwrap().to_owned();
+            serde_saphyr::from_str(&text).unwrap()
+        };
+        assert_eq!(list("changes"), json!(changes));
+        assert_eq!(list("images")[1], json!({"name": "agent", "image": agent.to_string()}));
+        assert!(list("crds").as_array().is_some_and(|crds| crds.len() == 2));
+        let error = described("name: slicewright\n", images, &project, &changes).unwrap_err().to_string();
+        assert!(error.contains("- name: Slicewright"), "{error}");
+    }
 
     /// What Helm would render of it: the lines are found by their text, and a changed file must not go unnoticed.
     #[test]

@@ -1,14 +1,16 @@
 //! The next version, written into the checkout. Everything is decided before the first file is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+use packaging::bundle::Image;
 use packaging::project::{FILE, Project};
 use release::bump::{self, PLACES};
 use release::changelog;
+use release::home::{self, Home};
 use release::version::Version;
 
 /// Writes the next version into the checkout.
@@ -51,29 +53,25 @@ fn read(file: &str) -> anyhow::Result<String> {
     std::fs::read_to_string(packaging::root().join(file)).with_context(|| format!("cannot read {file}"))
 }
 
-/// The files that name the repository, with the one of the project's file.
+/// The files that name the repository or the registry, with those of the project's file.
 fn at_home(files: &mut BTreeMap<String, String>, project: &Project) -> anyhow::Result<()> {
     let manifest = read("Cargo.toml")?;
     let named = manifest.lines().find_map(|line| line.strip_prefix("repository = \""));
     let old = named.and_then(|rest| rest.strip_suffix('"')).context("Cargo.toml names no repository")?;
-    if old == project.repository {
-        return Ok(());
-    }
-    let owner = |address: &str| address.rsplit_once('/').map(|(owner, _)| owner.to_owned());
-    for file in git(&["grep", "-I", "--files-with-matches", "--fixed-strings", old])?.lines() {
-        // It was said above already.
-        if file == FILE {
-            continue;
-        }
-        let text = files.remove(file).map_or_else(|| read(file), Ok)?;
-        files.insert(file.to_owned(), text.replace(old, &project.repository));
-    }
-    // The publisher's own page, where it is named alone.
-    if let (Some(old), Some(new)) = (owner(old), owner(&project.repository)) {
-        for file in ["charts/slicewright/Chart.yaml", "packaging/olm/base.yaml"] {
-            let text = files.remove(file).map_or_else(|| read(file), Ok)?;
-            let ends = |text: String, end: &str| text.replace(&format!("{old}{end}"), &format!("{new}{end}"));
-            files.insert(file.to_owned(), ends(ends(text, "\n"), "}"));
+    let unreleased = Image::unreleased().repository;
+    let registry = unreleased.rsplit_once('/').map_or(unreleased.as_str(), |(registry, _)| registry);
+    let from = Home { repository: old, registry };
+    let to = Home { repository: &project.repository, registry: &project.registry };
+    let named = git(&["grep", "-I", "--files-with-matches", "--fixed-strings", home::owner(old)])?;
+    let places = home::IMAGES.iter().map(|place| place.file);
+    // The project's file says it by hand.
+    let all: BTreeSet<&str> = named.lines().chain(places).filter(|file| *file != FILE).collect();
+    for file in all {
+        let raised = files.get(file);
+        let before = raised.map_or_else(|| read(file), |text| Ok(text.clone()))?;
+        let moved = home::moved(file, &before, from, to)?;
+        if raised.is_some() || moved != before {
+            files.insert(file.to_owned(), moved);
         }
     }
     Ok(())

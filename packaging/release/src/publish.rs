@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use image::labels::Product;
 use image::oci::{Built, Layout, Reference, layout};
 use packaging::archives;
-use packaging::bundle::{self, Contact, Files};
+use packaging::bundle::{self, Files, Maintainer};
 use packaging::project::Project;
 use packaging::{Helm, catalog};
 use release::changelog::{entries, section};
@@ -136,7 +136,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         format!("CHANGELOG.md has no section of {version}: `cargo xtask release {version}` writes it")
     })?;
     let registry = Registry::new(args.registry.as_ref().unwrap_or(&project.registry), args.insecure)?;
-    let contact: Contact = project.maintainer.email.parse()?;
+    let maintainer =
+        Maintainer { name: project.maintainer.name.clone(), contact: project.maintainer.email.parse()? };
     let created: u64 = git(&["log", "-1", "--format=%ct"])?.parse()?;
     let tag = format!("v{version}");
     let mut published = Published { all: Vec::new() };
@@ -179,7 +180,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let hub = hub::artifact(&project).layout();
     published.add(&registry.publish(&hub, &layouts.join("hub"), "charts/slicewright", hub::TAG)?, out)?;
 
-    let made = bundle::generate(&helm, &operator, &contact)?;
+    let made = bundle::generate(&helm, &operator, &maintainer)?;
     let folder = args.out.join("olm-bundle");
     made.write(&folder)?;
     let name = registry.repository("slicewright-bundle");

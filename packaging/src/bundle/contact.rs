@@ -14,6 +14,15 @@ const RESERVED: [&str; 7] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact(String);
 
+/// Who answers for a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Maintainer {
+    /// The name of a person or a group.
+    pub name: String,
+    /// Where they are written to.
+    pub contact: Contact,
+}
+
 /// An address that nobody reads.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is no address that somebody reads: write one of the maintainers', such as NAME@DOMAIN")]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::base::{self, Base};
 use super::chart::Installed;
 use super::descriptors::descriptors;
-use super::{Contact, Error, Image, console};
+use super::{Error, Image, Maintainer, console};
 
 /// What the chart says of itself.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -46,7 +46,7 @@ pub(super) fn csv(
     chart: &Chart,
     installed: &Installed,
     image: &Image,
-    contact: &Contact,
+    maintainer: &Maintainer,
 ) -> Result<Value, Error> {
     let name = format!("{}.v{}", base.package, chart.app_version);
     let mut spec: Map<String, Value> = base.spec.clone().into_iter().collect();
@@ -63,7 +63,7 @@ pub(super) fn csv(
             {"type": "AllNamespaces", "supported": true},
         ],
         "customresourcedefinitions": {"owned": owned(base, installed)?},
-        "maintainers": [{"name": "Slicewright maintainers", "email": contact.to_string()}],
+        "maintainers": [{"name": maintainer.name, "email": maintainer.contact.to_string()}],
         "relatedImages": [{"name": "operator", "image": image.to_string()}],
         "install": {"strategy": "deployment", "spec": install(installed, image)?},
     })));

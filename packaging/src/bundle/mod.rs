@@ -11,7 +11,7 @@ mod folder;
 mod image;
 
 pub use base::{Base, Kind, folder as sources, read as read_source};
-pub use contact::{Contact, NoContact};
+pub use contact::{Contact, Maintainer, NoContact};
 pub use folder::{Files, SCORECARD_TESTS, read_folder};
 pub use image::Image;
 
@@ -92,15 +92,15 @@ pub enum Error {
 }
 
 /// The files of the bundle that installs this image, by their path in it;
-/// people are told to write to the contact.
+/// people are told to write to the maintainer.
 ///
 /// # Errors
 /// When Helm is missing, a source is, or they contradict each other.
-pub fn generate(helm: &Helm, image: &Image, contact: &Contact) -> Result<Files, Error> {
+pub fn generate(helm: &Helm, image: &Image, maintainer: &Maintainer) -> Result<Files, Error> {
     let base = Base::read()?;
     let of = csv::Chart::read()?;
     let installed = chart::installed(helm, &image.repository, &image.digest)?;
-    let csv = csv::csv(&base, &of, &installed, image, contact)?;
+    let csv = csv::csv(&base, &of, &installed, image, maintainer)?;
     let mut files = folder::around(&base);
     files.put(&format!("manifests/{}.clusterserviceversion.yaml", base.package), &csv);
     for crd in &installed.crds {

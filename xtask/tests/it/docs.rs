@@ -147,6 +147,27 @@ fn in_all_documents(check: fn(&Path) -> Vec<(usize, String)>) -> String {
     wrong
 }
 
+/// Without `--locked`, cargo takes the newest versions of the dependencies, also in a checkout: nobody has tried those.
+#[test]
+fn whoever_installs_by_a_page_gets_the_versions_that_were_tested() {
+    let mut found = 0;
+    let pages = files("md").into_iter().filter(|page| !page.ends_with("CHANGELOG.md"));
+    let helps = files("rs").into_iter().filter(|file| file.starts_with(root().join("xtask/src")));
+    for file in pages.chain(helps) {
+        for line in read(&file).lines() {
+            for rest in line.split("cargo install ").skip(1) {
+                let command = rest.split(['`', '"']).next().unwrap();
+                // Where only the task is named, there is nothing to type.
+                if command.contains(' ') {
+                    assert!(command.contains("--locked"), "{}: cargo install {command}", shown(&file));
+                    found += 1;
+                }
+            }
+        }
+    }
+    assert!(found > 8, "{found}");
+}
+
 #[test]
 fn every_link_of_a_document_leads_somewhere() {
     let wrong = in_all_documents(broken_links);

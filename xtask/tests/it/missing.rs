@@ -82,6 +82,19 @@ fn put(folder: &Path, name: &str, script: &str) {
 }
 
 /// The ten minutes in which the parts of a node image are built are for nothing where it cannot be put together.
+/// Whoever waits sees what is built: the first thing that cargo is asked for is no quiet one.
+#[test]
+fn a_task_shows_what_it_builds() {
+    let bare = Bare::new();
+    for words in
+        [&["codegen"][..], &["codegen", "--check"], &["demo", "--in-process"], &["sim-lib"], &["bench"]]
+    {
+        let (_, asked) = bare.types(words);
+        let first = asked.lines().next().unwrap_or_default();
+        assert!(!first.is_empty() && !first.contains("--quiet"), "{words:?}: cargo {first}");
+    }
+}
+
 #[test]
 fn a_docker_that_cannot_fetch_the_node_image_is_known_before_the_first_build() {
     let says = |fetches: bool| {

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::by_hand::named;
 use super::slicewright::on_demand;
 use super::stage::{Stage, TEAM};
-use crate::cluster::DEADLINE;
 use crate::operator::{self, AGENT_NAMESPACE};
 
 /// What MIG manager's label says where the agent changes the slices: the name of no layout.
@@ -30,7 +29,7 @@ impl Stage<'_> {
         let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
         let set = ["daemonset", "--namespace", AGENT_NAMESPACE, operator::AGENT];
         self.kubectl(&[&["patch"], &set[..], &["--type=strategic", "--patch", &patch]].concat())?;
-        self.kubectl(&[&["rollout", "status", DEADLINE], &set[..]].concat()).map(drop)
+        self.to_its_end(&[&["rollout", "status"], &set[..]].concat())
     }
 
     /// Waits until an agent that may do this reports from a node, and what it

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::percentile;
 use super::stage::Stage;
-use crate::call::{call, pause};
-use crate::cluster::DEADLINE;
+use crate::call::call;
 use crate::gpus::NAMESPACE;
 use crate::progress::clock;
+use crate::waiting::pause;
 
 /// The administrators' map of configurations.
 pub(super) const MAP: &str = "configurations-by-hand";
@@ -71,8 +71,7 @@ impl Stage<'_> {
                 let now = self.kubectl(&["get", "daemonset", "--namespace", NAMESPACE, app, format])?;
                 Ok(if now == wanted { Ok(()) } else { Err(format!("it reads {now}")) })
             })?;
-            let here = ["--namespace", NAMESPACE, DEADLINE];
-            self.kubectl(&[&["rollout", "status", "daemonset", app], &here[..]].concat())?;
+            self.to_its_end(&["rollout", "status", "daemonset", app, "--namespace", NAMESPACE])?;
         }
         Ok(())
     }

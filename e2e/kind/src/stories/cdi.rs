@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::call::call;
-use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
@@ -42,14 +41,13 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 fn by_cdi(stage: &mut Stage<'_>, node: &str, slices: u64) -> anyhow::Result<()> {
     stage.offers(node, &[("mig-1g.10gb", slices)])?;
     stage.apply(&pod(stage, node, "by-cdi"))?;
-    stage.kubectl(&[
+    stage.to_its_end(&[
         "wait",
         "pod",
         "--namespace",
         super::stage::TEAM,
         "by-cdi",
         "--for=condition=Ready",
-        DEADLINE,
     ])?;
     let inside = |line: &str| {
         stage.kubectl(&["exec", "--namespace", super::stage::TEAM, "by-cdi", "--", "sh", "-c", line])
@@ -119,7 +117,7 @@ fn strategy(stage: &Stage<'_>, list: &str) -> anyhow::Result<()> {
         "--containers=nvidia-device-plugin",
         &set,
     ])?;
-    stage.kubectl(&["rollout", "status", "--namespace", NAMESPACE, &daemonset, DEADLINE]).map(drop)
+    stage.to_its_end(&["rollout", "status", "--namespace", NAMESPACE, &daemonset])
 }
 
 /// Runs a program on a node.

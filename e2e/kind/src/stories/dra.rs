@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::cdi::{WITH_CUDA, WITHOUT_CUDA};
 use super::stage::{Stage, TEAM};
-use crate::cluster::DEADLINE;
 use crate::gpus::{self, NAMESPACE};
 
 /// The label of the worker on which it runs.
@@ -28,10 +27,10 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     // The next story finds the worker without it.
     stage.in_driver(&node, WITHOUT_CUDA)?;
     stage.kubectl(&["label", "node", &node, &format!("{HERE}-")])?;
-    let gone = stage.kubectl(&["delete", "daemonset", "--namespace", NAMESPACE, "dra-driver", DEADLINE]);
-    stage.kubectl(&["delete", "resourceslices", "--all", DEADLINE])?;
-    stage.kubectl(&["delete", "deviceclass", "mig.nvidia.com", DEADLINE])?;
-    told.and(gone.map(drop))
+    let gone = stage.to_its_end(&["delete", "daemonset", "--namespace", NAMESPACE, "dra-driver"]);
+    stage.to_its_end(&["delete", "resourceslices", "--all"])?;
+    stage.to_its_end(&["delete", "deviceclass", "mig.nvidia.com"])?;
+    told.and(gone)
 }
 
 fn claims(stage: &Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {

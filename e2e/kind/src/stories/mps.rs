@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::by_hand::{LABEL, MAP, as_before};
 use super::slicewright::policy;
 use super::stage::{POOL, Stage, TEAM};
-use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
@@ -49,13 +48,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let told = by_hand(stage, &node, gpus);
     let told = as_before(stage, &[&node], told).and_then(|()| by_policy(stage, &node, gpus));
     // Whatever came of it: the next story finds the node as it was.
-    stage.kubectl(&[
-        "delete",
-        "gpupartitionpolicies.slicewright.io",
-        "--all",
-        "--ignore-not-found",
-        DEADLINE,
-    ])?;
+    stage.to_its_end(&["delete", "gpupartitionpolicies.slicewright.io", "--all", "--ignore-not-found"])?;
     for map in [MAP, operator::PLUGIN_MAP] {
         stage.kubectl(&["delete", "configmap", "--namespace", NAMESPACE, map, "--ignore-not-found"])?;
     }

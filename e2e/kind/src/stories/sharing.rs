@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::by_hand::{LABEL, MAP, named, sharers};
 use super::slicewright::policy;
 use super::stage::{POOL, Stage, TEAM};
-use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
@@ -51,7 +50,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ensure!(gpus >= 2, "{node} has {gpus} T4: bring the cluster up with --worker 2xT4");
     let told = by_policy(stage, &node, gpus);
     // Whatever came of it: the next story finds the node and its plugin as they were.
-    stage.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", DEADLINE])?;
+    stage.to_its_end(&["delete", "gpupartitionpolicies.slicewright.io", "--all"])?;
     stage.configured(&node, "")?;
     stage.plugin_reads("", "")?;
     for map in [MAP, operator::PLUGIN_MAP] {

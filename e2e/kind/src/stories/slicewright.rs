@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::stage::{POOL, Stage, TEAM};
 use crate::call::call;
-use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
@@ -93,7 +92,7 @@ impl Stage<'_> {
     fn rolls_over(&self) -> anyhow::Result<()> {
         let of_ours = ["deployment", "--namespace", operator::NAMESPACE, operator::RELEASE];
         self.kubectl(&[&["rollout", "restart"], &of_ours[..]].concat())?;
-        self.kubectl(&[&["rollout", "status", DEADLINE], &of_ours[..]].concat()).map(drop)
+        self.to_its_end(&[&["rollout", "status"], &of_ours[..]].concat())
     }
 
     /// Nobody may evict this pod.

@@ -1,4 +1,4 @@
-//! The cluster as stories use it, with a deadline for every wait.
+//! The cluster as stories use it. Every wait has an end.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,11 +7,12 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::Often;
-use crate::call::{call, call_with, wait_until};
-use crate::cluster::{Cluster, DEADLINE};
+use crate::call::{call, call_with};
+use crate::cluster::Cluster;
 use crate::fleet::LABEL;
 use crate::gpus::NAMESPACE;
 use crate::place::Place;
+use crate::waiting::wait_until;
 
 /// The namespace of the people of stories.
 pub(super) const TEAM: &str = "story";
@@ -57,19 +58,25 @@ impl<'a> Stage<'a> {
     /// Takes away what a story made.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         // Where Slicewright was never installed there are none.
-        let _ = self.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", DEADLINE]);
-        self.kubectl(&["delete", "namespace", TEAM, "--ignore-not-found", DEADLINE]).map(drop)?;
+        let _ = self.to_its_end(&["delete", "gpupartitionpolicies.slicewright.io", "--all"]);
+        self.to_its_end(&["delete", "namespace", TEAM, "--ignore-not-found"])?;
         for node in self.nodes()?.keys() {
             self.kubectl(&["label", "node", node, &format!("{POOL}-")])?;
             self.sim(node, &["node", "fault", "clear"]).map(drop)?;
         }
         // Nobody's any more: what Slicewright last gave a node is no claim to it. Nor are there any without it.
-        let _ = self.kubectl(&["delete", "gpunodes.slicewright.io", "--all", DEADLINE]);
+        let _ = self.to_its_end(&["delete", "gpunodes.slicewright.io", "--all"]);
         Ok(())
     }
 
     pub(super) fn kubectl(&self, args: &[&str]) -> anyhow::Result<String> {
         call(self.cluster.kubectl()?.args(args))
+    }
+
+    /// A command of kubectl's that waits by itself, for as long as something
+    /// moves in the cluster.
+    pub(super) fn to_its_end(&self, args: &[&str]) -> anyhow::Result<()> {
+        self.cluster.waits(self.cluster.kubectl()?.args(args)).map(drop)
     }
 
     /// What runs a program on a node, to which it is given what it reads.
@@ -272,13 +279,13 @@ impl<'a> Stage<'a> {
     /// ready. Its name.
     pub(super) fn restart_operand(&self, node: &str, app: &str) -> anyhow::Result<String> {
         let old = self.operand(node, app)?;
-        self.kubectl(&["delete", "pod", "--namespace", NAMESPACE, &old, "--wait=true"])?;
+        self.to_its_end(&["delete", "pod", "--namespace", NAMESPACE, &old])?;
         let mut new = String::new();
         self.until(&format!("a new pod of {app} on {node}"), || {
             new = self.operand(node, app)?;
             Ok(if new == old { Err("it is the old one".to_owned()) } else { Ok(()) })
         })?;
-        self.kubectl(&["wait", "pod", "--namespace", NAMESPACE, &new, "--for=condition=Ready", DEADLINE])?;
+        self.to_its_end(&["wait", "pod", "--namespace", NAMESPACE, &new, "--for=condition=Ready"])?;
         Ok(new)
     }
 
@@ -369,7 +376,7 @@ impl<'a> Stage<'a> {
 
     /// Deletes a pod, and waits until it is gone.
     pub(super) fn ends_work(&self, name: &str) -> anyhow::Result<()> {
-        self.kubectl(&["delete", "pod", "--namespace", TEAM, name, "--wait=true"]).map(drop)
+        self.to_its_end(&["delete", "pod", "--namespace", TEAM, name])
     }
 
     /// The workers' operands run again: nothing is parked.

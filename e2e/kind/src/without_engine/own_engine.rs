@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 
 use super::machine::Machine;
-use crate::call::{call, succeeds, wait_until};
+use crate::call::{call, last_lines, succeeds};
 use crate::place::{Place, remove};
+use crate::waiting::{wait_until, wait_while_moving};
 
 /// The network namespace. One for the machine: its addresses are in there.
 pub(crate) const NAMESPACE: &str = "slicewright-kind";
@@ -38,9 +39,13 @@ fn log(place: &Place) -> PathBuf {
 
 /// The last lines of its log.
 pub(crate) fn last(place: &Place) -> String {
-    let text = fs::read_to_string(log(place)).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(5)..].join("\n")
+    last_lines(&fs::read_to_string(log(place)).unwrap_or_default())
+}
+
+/// How far it has come, as a text that changes when it does something: it
+/// writes into its log what it does.
+fn said(place: &Place) -> String {
+    fs::metadata(log(place)).map_or(0, |log| log.len()).to_string()
 }
 
 /// Starts it, after writing down what the machine is like.
@@ -88,10 +93,12 @@ pub(crate) fn start(place: &Place) -> anyhow::Result<()> {
         )
     };
     let mut ended = false;
-    let waited = wait_until("an answer of the container engine", 600, || {
+    let answers_or_ends = || {
         ended = child.try_wait().is_ok_and(|status| status.is_some());
         ended || answers()
-    });
+    };
+    let what = "an answer of the container engine";
+    let waited = wait_while_moving(what, 600, answers_or_ends, || said(place));
     waited
         .and_then(|()| {
             anyhow::ensure!(!ended, "the container engine ended at once");
@@ -125,7 +132,9 @@ fn process(place: &Place) -> Option<String> {
 pub(crate) fn stop(place: &Place) -> anyhow::Result<Vec<String>> {
     if let Some(pid) = process(place) {
         succeeds(Command::new("kill").args(["-TERM", &pid]));
-        if wait_until("its end", 300, || process(place).is_none()).is_err() {
+        // It ends containers one after the other.
+        let how_many = || said(place) + " " + &members().len().to_string();
+        if wait_while_moving("its end", 300, || process(place).is_none(), how_many).is_err() {
             succeeds(Command::new("kill").args(["-KILL", &pid]));
         }
     }
@@ -205,8 +214,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::at(dir.path()).unwrap();
         assert_eq!(last(&place), "");
-        fs::write(log(&place), "1\n2\n3\n4\n5\n6\n7\n").unwrap();
-        assert_eq!(last(&place), "3\n4\n5\n6\n7");
+        fs::write(log(&place), "starting\n\nlistening\n").unwrap();
+        assert_eq!(last(&place), "starting\n  listening");
+    }
+
+    #[test]
+    fn an_engine_moves_when_it_writes_into_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path()).unwrap();
+        let mut readings = vec![said(&place)];
+        for text in ["starting\n", "starting\nlistening\n"] {
+            fs::write(log(&place), text).unwrap();
+            readings.push(said(&place));
+        }
+        assert_eq!(said(&place), readings[2], "it says nothing more");
+        readings.dedup();
+        assert_eq!(readings.len(), 3, "{readings:?}");
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::parts::{KUBERNETES, Parts};
-use crate::call::{call, call_with, succeeds, wait_until};
+use crate::call::{call, call_with, last_lines, succeeds};
 use crate::place::remove;
+use crate::waiting::wait_while_moving;
 
 /// The Debian of the nodes: the last whose systemd runs on cgroup v1 too.
 const DEBIAN: &str = "bookworm";
@@ -207,7 +208,8 @@ disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.cri.v1.runtim
         socket = socket.display(),
     );
     fs::write(&config, text)?;
-    let log = fs::File::create(scratch.join("containerd.log"))?;
+    let log_at = scratch.join("containerd.log");
+    let log = fs::File::create(&log_at)?;
     let mut containerd = Command::new(parts.path("containerd")?)
         .arg("--config")
         .arg(&config)
@@ -222,11 +224,20 @@ disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.cri.v1.runtim
         command.arg("--address").arg(&socket).args(["--namespace", "k8s.io"]);
         command
     };
-    let imported =
-        wait_until("an answer of containerd", 200, || succeeds(ctr().arg("version"))).and_then(|()| {
-            call(ctr().args(["images", "import", "--all-platforms", "--no-unpack", "--digests"]).arg(images))
-        });
-    succeeds(Command::new("kill").args(["-TERM", &containerd.id().to_string()]));
+    let mut ended = false;
+    let answers_or_ends = || {
+        ended = containerd.try_wait().is_ok_and(|status| status.is_some());
+        ended || succeeds(ctr().arg("version"))
+    };
+    let said = || fs::read_to_string(&log_at).unwrap_or_default();
+    let imported = wait_while_moving("an answer of containerd", 200, answers_or_ends, said).and_then(|()| {
+        ensure!(!ended, "containerd ended at once");
+        call(ctr().args(["images", "import", "--all-platforms", "--no-unpack", "--digests"]).arg(images))
+    });
+    let imported = imported.with_context(|| format!("it said last:\n  {}", last_lines(&said())));
+    if !ended {
+        succeeds(Command::new("kill").args(["-TERM", &containerd.id().to_string()]));
+    }
     containerd.wait().context("cannot wait for containerd")?;
     imported.map(drop)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use packaging::bundle::{Contact, Files, Image, generate, read_folder};
+use packaging::bundle::{Contact, Files, Image, Maintainer, generate, read_folder};
 use serde_json::Value;
 
 use super::same::{Right, chart, rights};
@@ -90,7 +90,9 @@ fn texts(key: &str, value: &Value, into: &mut Vec<(String, String)>) {
 fn a_release_names_one_image_by_digest_and_lists_it_where_those_who_mirror_look() {
     let digest = "4f".repeat(32);
     let image = format!("mirror.example.com:5000/gpu/slicer@sha256:{digest}");
-    let made = generate(&helm(), &image.parse().unwrap(), &"gpu@maintained.dev".parse().unwrap()).unwrap();
+    let maintainer =
+        Maintainer { name: "GPU team".to_owned(), contact: "gpu@maintained.dev".parse().unwrap() };
+    let made = generate(&helm(), &image.parse().unwrap(), &maintainer).unwrap();
     for (path, text) in &made.0 {
         assert!(!text.contains(&Image::unreleased().digest), "{path} names no release");
         assert!(!text.contains(&Contact::unreleased().to_string()), "{path} names nobody");
@@ -111,6 +113,8 @@ fn a_release_names_one_image_by_digest_and_lists_it_where_those_who_mirror_look(
     }
     assert_eq!(named, ["containerImage", "image", "value"].map(str::to_owned).into());
     let csv = csv_of(&made);
+    let answers = serde_json::json!([{"name": "GPU team", "email": "gpu@maintained.dev"}]);
+    assert_eq!(csv["spec"]["maintainers"], answers, "who packaging/project.yaml says");
     assert_eq!(csv["spec"]["relatedImages"], serde_json::json!([{"name": "operator", "image": image}]));
     let container =
         &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0];

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use packaging::bundle::{Contact, Files, Image, generate, read_folder};
+use packaging::bundle::{Contact, Files, Image, Maintainer, generate, read_folder};
 use packaging::catalog;
+use packaging::project::Project;
 use tempfile::TempDir;
 
 use super::helm;
@@ -29,8 +30,9 @@ fn check(folder: &str, made: &Files) {
 }
 
 fn bundle() -> Files {
-    generate(&helm(), &Image::unreleased(), &Contact::unreleased())
-        .unwrap_or_else(|error| panic!("{error:?}"))
+    let name = Project::read().unwrap().maintainer.name;
+    let nobody = Maintainer { name, contact: Contact::unreleased() };
+    generate(&helm(), &Image::unreleased(), &nobody).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn catalog_after(before: &Files, image: &Image) -> Files {

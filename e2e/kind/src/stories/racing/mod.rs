@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::percentile;
 use super::slicewright::on_demand;
 use super::stage::{Stage, TEAM};
-use crate::call::pause;
 use crate::operator;
 use crate::progress::clock;
+use crate::waiting::pause;
 use racers::{Numbers, Pace, race, refusal};
 use witness::Witness;
 

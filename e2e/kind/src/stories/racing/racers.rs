@@ -8,8 +8,9 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::witness::Witness;
-use crate::call::{call_with, pause};
+use crate::call::call_with;
 use crate::stories::stage::{Stage, TEAM};
+use crate::waiting::pause;
 
 /// How many of them there are at a time, at most.
 const AT_ONCE: usize = 5;

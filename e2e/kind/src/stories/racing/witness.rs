@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use store::State;
 
-use crate::call::pause;
+use crate::waiting::pause;
 
 /// What the node says for every line that it is sent, and no longer than somebody sends: kubelet's book first, so that
 /// a slice that goes between the two was in the book while it was there. The state's first line is a checksum.
