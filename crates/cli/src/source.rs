@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use controller::agents_policy;
 use controller::calls::Calls;
 use controller::gather::{Ask, GatherError, Gathered, gather};
 use controller::{MapRef, Settings, client, clock};
 use jiff::Timestamp;
-use observe::problem::Problem;
+use observe::Objects;
+use observe::problem::{Problem, Severity};
 use observe::snapshot::record::{self, Recording};
 use observe::snapshot::{Provenance, Snapshot};
+use tokio::runtime::Runtime;
 
 use crate::exit::{Failure, chain};
 use crate::question;
@@ -107,17 +110,32 @@ impl Cluster {
     /// # Errors
     /// When it does not answer or refuses.
     pub fn gather(&self) -> Result<(Gathered, Timestamp), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::Bug(format!("no runtime: {error}")))?;
-        runtime.block_on(async {
+        runtime()?.block_on(async {
             let calls = self.calls().await?;
             // Before the first answer: nothing in the recording is older than it says.
             let at = clock::now();
             let gathered = gather(&calls, &self.ask()).await.map_err(|error| failure(&error))?;
             Ok((gathered, at))
         })
+    }
+
+    /// Why the operator does not act upon what agents report, as it sees it: no part of a recording. Who may not ask plans
+    /// as if it did, and is told.
+    fn unguarded_agents(&self, objects: &Objects) -> Result<Result<Option<String>, Problem>, Failure> {
+        if !objects.agents_report() {
+            return Ok(Ok(None));
+        }
+        let answer = runtime()?
+            .block_on(async { Ok::<_, Failure>(agents_policy::missing(&self.calls().await?).await) })?;
+        Ok(answer.map_err(|error| {
+            let object = error.what().object.clone();
+            let message = format!(
+                "it cannot be read ({}), so it is not known whether the operator acts upon what node agents report; this \
+                 answer takes it that it does",
+                chain(&error)
+            );
+            Problem::new(Severity::Note, object, message)
+        }))
     }
 
     /// The fleet as a recording of this moment would have it.
@@ -129,6 +147,7 @@ impl Cluster {
             other => other,
         })?;
         let Gathered { objects, server_version, absent, unreadable } = gathered;
+        let unguarded = self.unguarded_agents(&objects)?;
         let provenance = Provenance {
             recorded_by: Some(format!("slicewright {}", env!("CARGO_PKG_VERSION"))),
             server_version,
@@ -139,10 +158,19 @@ impl Cluster {
         let cluster = self.context.clone();
         let text = record::text(&Recording { taken_at, cluster, provenance }, &objects);
         let mut problems = Vec::new();
-        let snapshot = observe::snapshot::read("the cluster", &text, &mut problems);
+        let mut snapshot = observe::snapshot::read("the cluster", &text, &mut problems);
+        match unguarded {
+            Ok(why) => snapshot.objects.unguarded_agents = why,
+            Err(not_known) => problems.push(not_known),
+        }
         question::refuse_errors(&problems)?;
         Ok((snapshot, problems))
     }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::Bug(format!("no runtime: {error}")))
 }
 
 fn failure(error: &GatherError) -> Failure {

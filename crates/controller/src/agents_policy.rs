@@ -37,9 +37,19 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// When to look again.
-    pub(crate) fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         self.looked.map(|looked| looked + TRUE_FOR)
+    }
+
+    /// Whether to look now: before a round, and at rest only while they are missing, since at rest nothing is acted upon.
+    pub(crate) fn is_to_look(&self, is_round_due: bool, now: Instant) -> bool {
+        let is_used = is_round_due || self.why_not.is_some();
+        is_used && self.due().is_none_or(|at| now >= at)
+    }
+
+    /// When to look again although nothing else happens.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        self.due().filter(|_| self.why_not.is_some())
     }
 
     /// Takes an answer in; says whether it is news. What was seen holds while the API server does not answer, as with
@@ -58,6 +68,19 @@ impl Guard {
 /// # Errors
 /// When the API server gives no usable answer. That the operator may not ask is an answer: it does not see them.
 pub async fn why_not(calls: &Calls) -> Result<Option<String>, CallError> {
+    match missing(calls).await {
+        Err(error) if error.is_forbidden() => {
+            Ok(Some(format!("the operator's account may not get the {}", error.what().object)))
+        }
+        answer => answer,
+    }
+}
+
+/// The same for whoever only wants to know what the operator sees, and may not ask himself.
+///
+/// # Errors
+/// When the API server gives no usable answer, or refuses one.
+pub async fn missing(calls: &Calls) -> Result<Option<String>, CallError> {
     let policy: ValidatingAdmissionPolicy = match get(calls, POLICY).await? {
         Ok(found) => found,
         Err(why_not) => return Ok(Some(why_not)),
@@ -80,9 +103,6 @@ where
     match calls.get(&api, &format!("{kind} {AGENTS_POLICY}"), AGENTS_POLICY).await {
         Ok(Some(found)) => Ok(Ok(found)),
         Ok(None) => Ok(Err(format!("the {kind} {AGENTS_POLICY} does not exist"))),
-        Err(error) if error.is_forbidden() => {
-            Ok(Err(format!("the operator's account may not get the {kind} {AGENTS_POLICY}")))
-        }
         Err(error) => Err(error),
     }
 }
@@ -129,5 +149,23 @@ mod tests {
         assert!(!guard.take(Err(refused()), now) && guard.why_not.is_none());
         assert!(guard.take(Ok(Some("it does not exist".to_owned())), now) && guard.why_not.is_some());
         assert_eq!(guard.due(), Some(now + TRUE_FOR));
+    }
+
+    #[test]
+    fn it_is_looked_for_before_a_round_and_at_rest_only_while_it_is_missing_and_every_ten_seconds_at_most() {
+        let now = clock::instant();
+        let mut guard = Guard::default();
+        assert!(guard.is_to_look(false, now), "nobody has looked yet");
+        assert_eq!(guard.wakes_at(), None, "the first look comes with whatever comes first");
+        guard.take(Ok(Some("it does not exist".to_owned())), now);
+        assert_eq!(guard.wakes_at(), Some(now + TRUE_FOR));
+        let almost = now + TRUE_FOR - Duration::from_millis(1);
+        assert!(!guard.is_to_look(true, almost) && !guard.is_to_look(false, almost));
+        assert!(guard.is_to_look(false, now + TRUE_FOR));
+        guard.take(Ok(None), now);
+        assert_eq!(guard.wakes_at(), None, "at rest nobody looks");
+        assert!(!guard.is_to_look(false, now + TRUE_FOR));
+        assert!(!guard.is_to_look(true, almost));
+        assert!(guard.is_to_look(true, now + TRUE_FOR), "a round may act upon a report");
     }
 }

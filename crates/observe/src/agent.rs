@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::{Account, BootId, ChangeId, Container, GpuUuid, PodLife, PodUid, Stage};
+use agent::{Account, BootId, ChangeId, Container, DeviceId, GpuUuid, PodLife, PodUid, Stage};
 use api::GpuNode;
 use api::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
 use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
@@ -108,6 +108,34 @@ impl Agent<'_> {
         Some(format!("the agent of the node cannot say who holds which slice: {unreadable}"))
     }
 
+    /// What kubelet gave to two pods that both live, in words. Nobody takes it from either.
+    pub(crate) fn given_twice(&self, pods: &[Bound<'_>]) -> Vec<String> {
+        let live = Live::new(pods);
+        let doubts = self.observed.doubts.iter();
+        let twice: BTreeSet<_> = doubts.flat_map(|doubts| &doubts.held_twice).map(|id| device(id)).collect();
+        let whole = |gpu: &ObservedGpu| {
+            let is_twice = gpu.uuid.as_deref().is_some_and(|uuid| twice.contains(&DeviceId(uuid.to_owned())));
+            is_twice.then(|| (format!("GPU {}", gpu.index), live.all(&gpu.holders)))
+        };
+        let slice = |slice: &ObservedSlice, gpu: &ObservedGpu| {
+            let is_twice = slice.devices.iter().any(|id| twice.contains(&device(id)));
+            let at = slice.start.map(|start| format!(" at {start}")).unwrap_or_default();
+            let what = || format!("the slice {}{at} of GPU {}", slice.profile, gpu.index);
+            is_twice.then(|| (what(), live.all(&slice.holders)))
+        };
+        let of = |gpu| whole(gpu).into_iter().chain(gpu.slices.iter().filter_map(move |one| slice(one, gpu)));
+        let found = self.observed.gpus.iter().flat_map(of).filter(|(_, pods)| pods.len() > 1);
+        let in_words = |(what, pods): (String, BTreeSet<PodRef>)| {
+            let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
+            format!(
+                "kubelet has given {what} to more than one pod, to {}. Nobody takes it from them: delete all of them \
+                 but one, so that each gets its own (kubernetes#137534)",
+                pods.join(" and to ")
+            )
+        };
+        found.map(in_words).collect()
+    }
+
     /// The GPUs with who holds them now, by these pods.
     pub(crate) fn gpus(&self, pods: &[Bound<'_>]) -> BTreeMap<i32, ObservedGpu> {
         let live = Live::new(pods);
@@ -174,6 +202,11 @@ impl Agent<'_> {
             gpus: self.indices(),
         }
     }
+}
+
+/// The device of which this is the id, or the id of a share.
+fn device(id: &str) -> DeviceId {
+    DeviceId(id.to_owned()).unshared()
 }
 
 /// The pods of a node that can still have something.

@@ -74,6 +74,9 @@ pub fn read(
                 pod.seen.gpus = agent.gpus_of(pod);
             }
         }
+        let twice = living.map(|agent| agent.given_twice(&pods)).unwrap_or_default();
+        let of_node = |why: &String| Problem::new(Severity::Warning, format!("Node {name}"), why.clone());
+        problems.extend(twice.iter().map(of_node));
         let users = living.map(|agent| agent.gpus(&pods));
         let told = ours.sharing_of(node).config;
         let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone, sharing: told.as_ref() };
@@ -162,6 +165,7 @@ pub fn read(
                 memory: &memory,
                 models: &models,
                 agent: agent.as_ref(),
+                twice: &twice,
                 shares: never_cut,
                 sharing: told.as_ref(),
                 to_be_shared: shares.as_ref().and_then(|shares| shares.wanted.as_ref()),
@@ -256,6 +260,8 @@ struct OneNode<'a> {
     memory: &'a Memory,
     models: &'a Models,
     agent: Option<&'a Agent<'a>>,
+    /// What kubelet has given to two pods, in words.
+    twice: &'a [String],
     /// Whether a policy shares its GPUs, or leaves them whole: what its pods
     /// hold says nothing about slices then.
     shares: bool,
@@ -426,7 +432,8 @@ impl OneNode<'_> {
         hold = hold.or(away.map(|agent| Hold::NotEstablished { why: agent.why_away().to_owned() }));
         for usage::Excess { profile, held, exist } in excess {
             let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
-            let message = format!("its pods hold {held} {what}, but it has only {exist}");
+            let why = self.twice.first().map(|twice| format!(", since {twice}")).unwrap_or_default();
+            let message = format!("its pods hold {held} {what}, but it has only {exist}{why}");
             let severity =
                 if found.exact || found.doubt.is_none() { Severity::Error } else { Severity::Warning };
             // While a node changes, allocatable and pods disagree for a moment.

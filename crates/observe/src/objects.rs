@@ -150,6 +150,13 @@ pub fn is_read(api_version: &str, kind: &str) -> bool {
 }
 
 impl Objects {
+    /// Whether any node agent has reported.
+    #[must_use]
+    pub fn agents_report(&self) -> bool {
+        let mut statuses = self.gpu_nodes.values().filter_map(|node| node.status.as_ref());
+        statuses.any(|status| status.agent.is_some())
+    }
+
     /// Takes one object in. A list (`kind: List` or `…List`) is taken apart.
     /// Kinds that say nothing about GPUs are kept only as owners.
     pub fn add(&mut self, document: Located, file: &str, problems: &mut Vec<Problem>) {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::foreign::kueue::VERSIONS;
 use api::policy_status::{
     IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, SeatSupply, Unserved, UnservedRequest,
 };
 use api::review::REVIEWED_PLAN;
-use api::{GpuNode, GpuPartitionPolicyStatus};
 use mig::ProfileName;
 use observe::{ClusterView, Objects, Problem, Severity};
 use planner::demand::Request;
@@ -329,8 +329,7 @@ fn queues_unread(objects: &Objects) -> Option<String> {
 /// That reports of agents are not acted upon, and what to do about it.
 fn agents_unguarded(objects: &Objects) -> Option<String> {
     let why = objects.unguarded_agents.as_ref()?;
-    let reports = |node: &GpuNode| node.status.as_ref().is_some_and(|status| status.agent.is_some());
-    objects.gpu_nodes.values().any(|node| reports(node)).then(|| format!(
+    objects.agents_report().then(|| format!(
         "reports of node agents are not acted upon: {why}. Without the ValidatingAdmissionPolicy and the \
          ValidatingAdmissionPolicyBinding {}, the agent of one node could report for every other one. Nodes keep the \
          slices that they have, and nobody knows which of them are idle. {}",

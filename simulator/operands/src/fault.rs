@@ -34,6 +34,10 @@ pub enum NodeFault {
     /// Asked for its `List` while a device is chosen and not entered yet, and after another pod has ended, the kubelet
     /// forgets the choice, and may give the device to a later pod as well (kubernetes#137534).
     ListForgets,
+    /// The kubelet takes so much longer to enter into its books what it gave to a pod: meanwhile no reader of them knows.
+    BooksLag(SignedDuration),
+    /// The kubelet's process starts anew. Once.
+    KubeletRestarts,
     /// GFD's labels take so much longer.
     GfdLags(SignedDuration),
     /// A fault of the hardware or the driver. Begins; [`gpu::Fault::Clear`] ends it.

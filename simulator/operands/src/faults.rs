@@ -29,6 +29,14 @@ pub const FAULTS: &[(&str, &str)] = &[
         "list-forgets",
         "if the agent asks the kubelet for its `List` amid an allocation, and a pod has ended since the last one, the kubelet may give the same device to two pods (kubernetes#137534)",
     ),
+    (
+        "books-lag DURATION",
+        "what the kubelet gives to a pod comes into its books, the pod-resources `List` and the checkpoint, this much later",
+    ),
+    (
+        "kubelet-restarts",
+        "the kubelet starts anew: no device is healthy until the device plugin, if it is there, has registered again; pods that run are left alone, and one with devices that does not run yet is refused; once",
+    ),
     ("gfd-lags DURATION", "GFD's labels take this much longer"),
     (
         "create-fails [TIMES]",
@@ -131,6 +139,8 @@ fn parse_one(text: &str) -> Result<Vec<NodeFault>, FaultError> {
         }
         "dcgm-holds-slices" => NodeFault::DcgmHoldsSlices,
         "list-forgets" => NodeFault::ListForgets,
+        "books-lag" => NodeFault::BooksLag(duration()?),
+        "kubelet-restarts" => NodeFault::KubeletRestarts,
         "gfd-lags" => NodeFault::GfdLags(duration()?),
         "create-fails" => call(Verb::CreateGpuInstance)?,
         "mode-fails" => call(Verb::SetMigMode)?,

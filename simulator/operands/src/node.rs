@@ -398,6 +398,7 @@ impl Node {
                 self.machine.begin(fault);
                 self.hardware_changed();
             }
+            NodeFault::KubeletRestarts => self.kubelet_restarts(),
             NodeFault::Uncordon => self.set_unschedulable(false),
             NodeFault::DriverUpgrade => self.begin_upgrade(false),
             NodeFault::DriverUpgradeDrains => self.begin_upgrade(true),

@@ -189,6 +189,8 @@ pub struct SharedUnawares {
     pub at: Timestamp,
     /// The device.
     pub device: String,
+    /// Whether the kubelet had forgotten that the first one has it: the fault is its own (kubernetes#137534).
+    pub forgotten: bool,
     /// Who had it.
     pub first: PodName,
     /// Who got it.
@@ -197,7 +199,7 @@ pub struct SharedUnawares {
 
 impl std::fmt::Display for SharedUnawares {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { at: _, device, first, second } = self;
+        let Self { at: _, device, forgotten: _, first, second } = self;
         write!(f, "{first} and {second} have {device}, and one of them was to have it for itself")
     }
 }

@@ -130,12 +130,15 @@ fn look(world: &mut World, name: &str) -> Option<Observation> {
         let object = pods.get(&path(namespace, name))?;
         let uid = PodUid(object.metadata.uid.clone().unwrap_or_default());
         for (container, devices) in by_container(object, &pod.devices) {
-            listed.push(Listed {
-                namespace: namespace.clone(),
-                pod: name.clone(),
-                container: container.clone(),
-                devices: devices.clone(),
-            });
+            // `List` leaves out init containers that end before the others start; the checkpoint has them.
+            if !ends_before_the_others(object, &container) {
+                listed.push(Listed {
+                    namespace: namespace.clone(),
+                    pod: name.clone(),
+                    container: container.clone(),
+                    devices: devices.clone(),
+                });
+            }
             recorded.push(Recorded { pod: uid.clone(), container, devices });
         }
     }
@@ -161,6 +164,12 @@ fn look(world: &mut World, name: &str) -> Option<Observation> {
 
 fn device((resource, id): (&String, &String)) -> Device {
     Device { resource: resource.clone(), id: DeviceId(id.clone()) }
+}
+
+/// Whether it is an init container that is no sidecar.
+fn ends_before_the_others(pod: &Pod, container: &str) -> bool {
+    let inits = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    inits.filter(|init| init.restart_policy.as_deref() != Some("Always")).any(|init| init.name == container)
 }
 
 /// The devices of a pod, handed out to its containers in their order.
@@ -261,21 +270,29 @@ fn drive(host: &mut Host, act: Act, name: &SliceName) -> Result<(), String> {
 
 fn destroy(nvml: &mut Nvml<'_>, gpu: u16, start: u8) -> Result<(), NvmlError> {
     let device = nvml.device_handle_by_index(gpu)?;
-    for id in 0..=u8::MAX {
-        let Ok(instance) = nvml.gpu_instance_by_id(device, id) else { continue };
-        if nvml.gpu_instance_info(instance)?.placement.start == start {
-            for compute in nvml.compute_instances(instance)? {
-                nvml.destroy_compute_instance(compute)?;
-            }
-            return nvml.destroy_gpu_instance(instance);
-        }
+    let instance = instance_at(nvml, device, start).ok_or(NvmlError::NotFound)?;
+    for compute in nvml.compute_instances(instance)? {
+        nvml.destroy_compute_instance(compute)?;
     }
-    Err(NvmlError::NotFound)
+    nvml.destroy_gpu_instance(instance)
+}
+
+/// The GPU instance that starts here.
+fn instance_at(nvml: &mut Nvml<'_>, device: gpu::Device, start: u8) -> Option<gpu::InstanceHandle> {
+    (0..=u8::MAX).find_map(|id| {
+        let instance = nvml.gpu_instance_by_id(device, id).ok()?;
+        let info = nvml.gpu_instance_info(instance).ok()?;
+        (info.placement.start == start).then_some(instance)
+    })
 }
 
 fn create(nvml: &mut Nvml<'_>, gpu: u16, profile: u32, at: Placement) -> Result<(), NvmlError> {
     let device = nvml.device_handle_by_index(gpu)?;
-    let instance = nvml.create_gpu_instance_with_placement(device, profile, at)?;
+    let instance = match instance_at(nvml, device, at.start) {
+        // What could not be destroyed has lost its compute instance, and gets it back.
+        Some(there) if nvml.compute_instances(there)?.is_empty() => there,
+        _ => nvml.create_gpu_instance_with_placement(device, profile, at)?,
+    };
     // The compute instance that spans all of it is the last of its profiles.
     let (whole, _) = nvml
         .compute_instance_profiles(instance)?

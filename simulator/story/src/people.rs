@@ -205,11 +205,12 @@ impl World {
         self.publish_hosts();
     }
 
-    /// Slices that were taken from pods, as sentences.
+    /// Slices that were taken from pods, as sentences. What a kubelet gave to two pods because it had forgotten the first
+    /// one is no doing of ours.
     pub(crate) fn breaches(&self) -> Vec<String> {
         let of = |(name, host): (&String, &Host)| {
             let lost = host.node.breaches().iter().map(|b| format!("{} {name}: {b}", clock(b.at)));
-            let shared = host.node.shared_unawares().iter();
+            let shared = host.node.shared_unawares().iter().filter(|shared| !shared.forgotten);
             lost.chain(shared.map(|b| format!("{} {name}: {b}", clock(b.at)))).collect::<Vec<_>>()
         };
         self.hosts.iter().flat_map(of).collect()

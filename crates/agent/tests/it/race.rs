@@ -2,13 +2,13 @@
 //! hand come at any moment, no cordon keeps them away, and kubelet gives them the first free slice, which is where the
 //! next recut is. No pod that was given a slice loses it, by the serial of the slice.
 //!
-//! Without the gate the test fails, and with the gate but without the proof it fails, too: both were tried.
+//! Without the gate pods do, and with the gate but without the proof they do, too.
 
 use std::collections::BTreeSet;
 
 use agent::{GpuUuid, Outcome, Place, Step};
 
-use crate::model::{Ask, Life, Luck, Patience, World, places};
+use crate::model::{Ask, Life, Luck, Patience, Without, World, places};
 
 const GPUS: [&str; 8] = ["gpu-a", "gpu-b", "gpu-c", "gpu-d", "gpu-e", "gpu-f", "gpu-g", "gpu-h"];
 const LAYOUTS: [&str; 6] = [
@@ -25,8 +25,6 @@ const ADMISSIONS: usize = 1_000;
 const RECUTS: usize = 40;
 /// Turns after which the operator takes back what the agent has not claimed.
 const PATIENCE: usize = 600;
-/// For as many turns at most kubelet waits in the midst of an admission: the plugin is slow to answer.
-const LONGEST_WAIT: usize = 150;
 /// A race that takes longer does not end.
 const LONGEST: usize = 1_000_000;
 
@@ -46,7 +44,26 @@ impl Dice {
     }
 }
 
+/// How pods come.
+#[derive(Clone, Copy)]
+struct Pace {
+    admissions: usize,
+    /// Of as many times at which a pod could come one does.
+    one_of: usize,
+    /// For as many turns at most kubelet waits in the midst of an admission: the plugin is slow to answer.
+    longest_wait: usize,
+}
+
+/// There is always somebody on his way.
+const CROWD: Pace = Pace { admissions: ADMISSIONS, one_of: 1, longest_wait: 150 };
+/// One comes now and then, and the plugin answers soon. In a crowd hardly anything can be proved while the gate is open, since
+/// somebody is always on his way: the proof puts the recuts off until nobody comes any more.
+const BRISK: Pace = Pace { admissions: 400, one_of: 8, longest_wait: 20 };
+/// One comes now and then, and may stay on his way for as long as a change takes.
+const SLOW: Pace = Pace { admissions: 200, one_of: 12, longest_wait: 600 };
+
 struct Race {
+    pace: Pace,
     world: World,
     dice: Dice,
     bound: usize,
@@ -58,10 +75,10 @@ struct Race {
 }
 
 impl Race {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, pace: Pace) -> Self {
         let mut world = World::new(&GPUS.map(|gpu| (gpu, LAYOUTS[0])));
         world.controller.released = true;
-        Self { world, dice: Dice(seed), bound: 0, since: 0, turn: 0, waits_until: 0 }
+        Self { pace, world, dice: Dice(seed), bound: 0, since: 0, turn: 0, waits_until: 0 }
     }
 
     fn done(&self) -> usize {
@@ -94,7 +111,8 @@ impl Race {
 
     fn bind(&mut self) {
         let waiting = self.world.kubelet.pods.iter().filter(|pod| pod.life == Life::Bound).count();
-        if waiting < 3 && self.bound < ADMISSIONS {
+        let comes = self.dice.below(self.pace.one_of) == 0;
+        if comes && waiting < 3 && self.bound < self.pace.admissions {
             let ask = [Ask::Plain, Ask::Plain, Ask::OnlyInit, Ask::Two][self.dice.below(4)];
             self.world.kubelet.bind(ask, self.dice.pick(&PROFILES).parse().unwrap());
             self.bound += 1;
@@ -122,7 +140,7 @@ impl Race {
             16..=22 if self.turn < self.waits_until => {}
             16..=22 => {
                 if self.dice.below(12) == 0 {
-                    self.waits_until = self.turn + self.dice.below(LONGEST_WAIT);
+                    self.waits_until = self.turn + self.dice.below(self.pace.longest_wait);
                 }
                 let breaches = self.world.kubelet.admit(&self.world.gpus);
                 self.world.breaches.extend(breaches);
@@ -145,7 +163,7 @@ impl Race {
 
     fn is_over(&self) -> bool {
         let World { controller, process, .. } = &self.world;
-        self.bound >= ADMISSIONS
+        self.bound >= self.pace.admissions
             && self.done() >= RECUTS
             && controller.ended.len() == controller.begun
             && process.last == Some(Step::Rest)
@@ -166,7 +184,7 @@ impl Race {
 fn of_a_thousand_admissions_that_race_with_forty_recuts_no_pod_loses_its_slice() {
     let (mut given, mut withdrawn) = (0, 0);
     for seed in 1..=3 {
-        let race = Race::new(seed).run();
+        let race = Race::new(seed, CROWD).run();
         assert!(race.done() >= RECUTS);
         given += race.world.kubelet.pods.iter().filter(|pod| !pod.given.is_empty()).count();
         withdrawn += race.world.controller.ended.iter().filter(|ended| ended.is_none()).count();
@@ -176,4 +194,41 @@ fn of_a_thousand_admissions_that_race_with_forty_recuts_no_pod_loses_its_slice()
     // They did meet: pods got slices, and some of them one that was to go.
     assert!(given > 400, "{given} pods were given a slice, {withdrawn} recuts were taken back");
     assert!(withdrawn > 8, "{withdrawn} recuts were taken back, {given} pods were given a slice");
+}
+
+/// Races until a pod loses its slice; says in how many turns. None, if all is over before that.
+fn loses_a_slice(without: Without, seed: u64, pace: Pace) -> Option<usize> {
+    let mut race = Race::new(seed, pace);
+    race.world.without = without;
+    while !race.is_over() {
+        race.turn();
+        if !race.world.breaches.is_empty() {
+            return Some(race.turn);
+        }
+        assert!(race.turn < LONGEST, "{} recuts, {} pods", race.done(), race.bound);
+    }
+    None
+}
+
+/// The same without what protects, or the race would show nothing.
+#[track_caller]
+fn only_protected_nobody_loses_a_slice(without: Without, pace: Pace) {
+    for seed in 1..=3 {
+        assert_eq!(loses_a_slice(Without::Nothing, seed, pace), None, "seed {seed}");
+        let turn = loses_a_slice(without, seed, pace);
+        println!("{without:?}, seed {seed}: {turn:?}");
+        assert!(turn.is_some(), "{without:?}, seed {seed}");
+    }
+}
+
+/// Who is bound after the list of the proof gets a slice that goes.
+#[test]
+fn without_the_gate_pods_lose_their_slices_in_the_same_race() {
+    only_protected_nobody_loses_a_slice(Without::Gate, BRISK);
+}
+
+/// A choice that kubelet made before the plugin went is in no book yet, and the plugin has answered.
+#[test]
+fn with_the_gate_and_without_the_proof_pods_lose_their_slices_in_the_same_race() {
+    only_protected_nobody_loses_a_slice(Without::Proof, SLOW);
 }

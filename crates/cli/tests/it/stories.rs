@@ -87,6 +87,11 @@ stories! {
     whole_gpus_beside_slices = "whole-gpus-beside-slices";
     whole_gpus_on_demand = "whole-gpus-on-demand";
     an_agent_recuts_the_rest_of_a_gpu_while_a_notebook_computes_on_it = "an-agent-recuts-beside-notebooks";
+    an_agent_cuts_a_gpu_although_dcgm_keeps_slices_open = "dcgm-holds-slices-beside-an-agent";
+    an_agent_gives_up_what_dcgm_does_not_let_go = "dcgm-does-not-let-go";
+    an_agent_keeps_the_slice_of_an_init_container = "an-init-container-holds-a-slice";
+    an_agent_ends_its_change_although_containers_and_kubelet_start_again = "what-happens-in-the-gap";
+    an_agent_takes_a_slice_that_kubelet_gave_twice_from_nobody = "kubelet-gives-one-slice-twice";
     an_agents_change_survives_failures = "an-agents-change-survives-failures";
     a_budget_of_one_node_over_ten = "a-budget-of-one-node-over-ten";
     a_disruption_budget_refuses = "a-disruption-budget-refuses";

@@ -320,7 +320,7 @@ impl Operator {
         for next in [self.retries.next(), self.undone.next()].into_iter().flatten() {
             pause = pause.min(next.saturating_duration_since(now));
         }
-        if let Some(at) = self.guard.due().filter(|_| self.led && self.waits_for_agents_policy()) {
+        if let Some(at) = self.looks_for_agents_policy_at().filter(|_| self.led) {
             pause = pause.min(at.saturating_duration_since(now));
         }
         if let Some(at) = self.wake {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use controller::agents_policy::why_not;
+use controller::agents_policy::{missing, why_not};
 use controller::calls::{CallError, Calls};
 use controller::client::tamed;
 use serde_json::{Value, json};
@@ -38,15 +38,21 @@ fn status(code: u16, reason: &str) -> ResponseTemplate {
     }))
 }
 
-/// What is seen where the API server answers so, when the two are asked for by their name.
+/// What the operator sees where the API server answers so, when the two are asked for by their name.
 async fn sees(policy: ResponseTemplate, binding: ResponseTemplate) -> Result<Option<String>, CallError> {
+    let (_server, calls) = serves(policy, binding).await;
+    why_not(&calls).await
+}
+
+async fn serves(policy: ResponseTemplate, binding: ResponseTemplate) -> (MockServer, Calls) {
     let server = MockServer::start().await;
     for (resource, answer) in [(POLICY, policy), (BINDING, binding)] {
         let at = path(format!("{GROUP}/{resource}/slicewright-agent"));
         Mock::given(method("GET")).and(at).respond_with(answer).mount(&server).await;
     }
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
-    why_not(&Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(60))).await
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(60));
+    (server, calls)
 }
 
 #[tokio::test]
@@ -99,4 +105,18 @@ async fn what_is_missing_refuses_nothing_or_may_not_be_seen_is_said() {
 #[tokio::test]
 async fn an_api_server_that_cannot_answer_has_said_nothing() {
     assert!(sees(policy(), status(500, "InternalError")).await.is_err());
+}
+
+/// A person who may not read them does not see what the operator sees.
+#[tokio::test]
+async fn who_may_not_ask_has_no_answer_and_who_may_has_the_operators() {
+    for (policy, binding) in [(status(403, "Forbidden"), binding()), (policy(), status(403, "Forbidden"))] {
+        let (_server, calls) = serves(policy, binding).await;
+        assert!(missing(&calls).await.is_err_and(|error| error.is_forbidden()));
+    }
+    let (_server, calls) = serves(policy(), status(404, "NotFound")).await;
+    let said = "the ValidatingAdmissionPolicyBinding slicewright-agent does not exist";
+    assert_eq!(missing(&calls).await.unwrap().as_deref(), Some(said));
+    let (_server, calls) = serves(policy(), binding()).await;
+    assert_eq!(missing(&calls).await.unwrap(), None);
 }

@@ -268,6 +268,30 @@ fn whom_only_the_list_names_is_believed_to_hold_it_and_perhaps_another_one() {
     assert_eq!(first_gpu(&seen), ["1g.10gb@0 maybe in use by a/w-0", "1g.10gb@1 maybe in use by a/w-0"]);
 }
 
+/// kubernetes#137534: both pods keep it, and each of them alone holds it.
+#[test]
+fn a_slice_that_kubelet_gave_to_two_pods_is_told_with_both_and_held_until_neither_is_there() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p", "uid-q"]), slice("3g.40gb", 0, &["uid-r"])]);
+    let mut reports = report(&slices);
+    reports["status"]["observed"]["doubts"] = json!({"heldTwice": ["MIG-4"]});
+    let all = ["p", "q", "r"].map(|name| user(name, &format!("uid-{name}"), &[("mig-3g.40gb", 1)]));
+    let see_with = |pods: &[Value]| see(&[&[node("n1"), reports.clone(), agent_pod()], pods].concat());
+    let twice = "kubelet has given the slice 3g.40gb at 4 of GPU 0 to more than one pod, to a/p and to a/q. Nobody takes it \
+                 from them: delete all of them but one, so that each gets its own (kubernetes#137534)";
+    let seen = see_with(&all[..2]);
+    assert_eq!(texts(&seen.problems), [format!("Node n1: {twice}")]);
+    assert_eq!(first_gpu(&seen), ["3g.40gb@0 idle", "3g.40gb@4 maybe in use by a/p, a/q"]);
+    for one in [0, 1] {
+        let seen = see_with(&all[one..=one]);
+        assert_eq!(texts(&seen.problems), [""; 0], "nobody shares it any more");
+        assert_eq!(first_gpu(&seen)[1], format!("3g.40gb@4 in use by a/{}", ["p", "q"][one]));
+    }
+    assert_eq!(first_gpu(&see_with(&all[2..])), ["3g.40gb@0 in use by a/r", "3g.40gb@4 idle"]);
+    // There are more pods than slices, and the node says why it is left alone.
+    let why = format!("its pods hold 3 3g.40gb slice(s), but it has only 2, since {twice}");
+    assert_eq!(node_of(&see_with(&all), "n1").hold, Some(Hold::NotEstablished { why }));
+}
+
 #[test]
 fn what_no_book_explains_is_not_idle() {
     let mut busy = slice("1g.10gb", 0, &[]);

@@ -36,7 +36,7 @@ impl Node {
             Ok(devices) => (PodPhase::Starting, devices),
             Err((reason, message)) => (PodPhase::Failed { reason, message }, BTreeMap::new()),
         };
-        let (answers, entered) = (self.setup.timings.plugin_answers, self.setup.timings.books_entered);
+        let (answers, entered) = (self.setup.timings.plugin_answers, self.books_entered_after());
         let is_asked = !devices.is_empty() && answers + entered > SignedDuration::ZERO;
         if phase == PodPhase::Starting {
             let wait = if is_asked { answers + entered + starts } else { starts };
@@ -55,6 +55,15 @@ impl Node {
         &self.pods[&name].phase
     }
 
+    /// How long after the plugin's answer the kubelet enters what it gave into its books.
+    fn books_entered_after(&self) -> SignedDuration {
+        let lag = self.faults.iter().rev().find_map(|fault| match fault {
+            NodeFault::BooksLag(lag) => Some(*lag),
+            _ => None,
+        });
+        self.setup.timings.books_entered + lag.unwrap_or_default()
+    }
+
     /// Notes who has a device that one of two pods was to have for itself: an id
     /// without a number is the whole device, whatever other ids there are of it.
     fn note_shared_unawares(&mut self, name: &PodName, devices: &BTreeMap<String, Vec<String>>) {
@@ -67,12 +76,16 @@ impl Node {
                 |had: &&String| sharing::uuid(had) == sharing::uuid(id) && (is_whole(had) || is_whole(id));
             let found: Vec<_> = others.filter(|(_, had)| same(had)).map(|(other, _)| other.clone()).collect();
             let (at, device) = (self.now, sharing::uuid(id).to_owned());
-            self.shared_unawares.extend(found.into_iter().map(|first| sharing::SharedUnawares {
+            let is_forgotten = |first: &PodName| self.pods.get(first).is_some_and(|pod| pod.forgotten);
+            let shared = found.into_iter().map(|first| sharing::SharedUnawares {
                 at,
                 device: device.clone(),
+                forgotten: is_forgotten(&first),
                 first,
                 second: name.clone(),
-            }));
+            });
+            let shared: Vec<_> = shared.collect();
+            self.shared_unawares.extend(shared);
         }
     }
 
@@ -142,7 +155,7 @@ impl Node {
     /// The plugin has said how the devices that were chosen come into the
     /// container. Only afterwards the kubelet enters them.
     pub(crate) fn plugin_answers(&mut self, name: &PodName, bound: Timestamp) {
-        let at = self.now + self.setup.timings.books_entered;
+        let at = self.now + self.books_entered_after();
         let pod = self.pods.get_mut(name).filter(|pod| pod.bound == bound && pod.holds());
         if let Some(pod) = pod.filter(|pod| pod.admission == Admission::Chosen) {
             pod.admission = Admission::Answered;
@@ -175,17 +188,41 @@ impl Node {
 
     /// The plugin's stream has ended: whoever waits for its answer is refused.
     pub(crate) fn plugin_does_not_answer(&mut self) {
-        let waits = |pod: &Pod| pod.holds() && pod.admission == Admission::Chosen;
-        let names: Vec<_> =
-            self.pods.iter().filter(|(_, pod)| waits(pod)).map(|(name, _)| name.clone()).collect();
+        self.refuse(
+            |pod| pod.admission == Admission::Chosen,
+            "Allocate failed due to can't allocate unregistered device, which is unexpected",
+        );
+    }
+
+    /// The kubelet's process starts anew. It knows from its checkpoint who has what, and nothing is healthy until the
+    /// plugin has registered again. Whoever runs is left alone; whoever does not run yet is admitted anew, and refused.
+    pub(crate) fn kubelet_restarts(&mut self) {
+        if !self.ready {
+            return;
+        }
+        self.registered.clear();
+        self.refuse(
+            |pod| pod.phase == PodPhase::Starting && !pod.devices.is_empty(),
+            "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices, which is unexpected",
+        );
+        let plugin = self.operands.get(&Operand::DevicePlugin).filter(|plugin| plugin.is_ready());
+        if let Some(serial) = plugin.map(|plugin| plugin.serial) {
+            let at = self.now + self.setup.timings.register_step;
+            self.queue.push((at, Task::PluginLooks(serial)));
+        }
+    }
+
+    /// Pods that hold something, and do not get it after all.
+    fn refuse(&mut self, is_refused: impl Fn(&Pod) -> bool, message: &str) {
+        let refused = self.pods.iter().filter(|(_, pod)| pod.holds() && is_refused(pod));
+        let names: Vec<_> = refused.map(|(name, _)| name.clone()).collect();
         for name in names {
             let Some(mut pod) = self.pods.remove(&name) else { continue };
             self.release(&pod);
             pod.devices.clear();
             pod.phase = PodPhase::Failed {
                 reason: "UnexpectedAdmissionError".to_owned(),
-                message: "Allocate failed due to can't allocate unregistered device, which is unexpected"
-                    .to_owned(),
+                message: message.to_owned(),
             };
             self.changed(What::Pod { name: name.clone(), phase: pod.phase.clone() });
             self.pods.insert(name, pod);

@@ -127,3 +127,29 @@ fn a_list_at_rest_or_with_nobody_gone_forgets_nothing() {
     let held = (0..8).flat_map(|gpu| slices(&node, gpu)).filter(|slice| slice.ends_with('*')).count();
     assert_eq!(held, 16, "each of them has its own");
 }
+
+#[test]
+fn a_kubelet_that_starts_anew_leaves_who_runs_alone_and_refuses_who_does_not_until_the_plugin_registers() {
+    let mut node = node(Setup::default(), &["A100-80GB"; 8], Some("all-3g.40gb"));
+    bind(&mut node, "train", "mig-3g.40gb", 1, Opens::AtOnce);
+    settle(&mut node);
+    let given = devices(&node, "train");
+    bind(&mut node, "slow", "mig-3g.40gb", 1, Opens::Never);
+    node.turn(NodeFault::KubeletRestarts);
+    let phase = |node: &Node, pod: &str| node.pod(&PodName::new("team", pod)).unwrap().phase.clone();
+    assert_eq!((phase(&node, "train"), devices(&node, "train")), (PodPhase::Running, given));
+    assert!(matches!(phase(&node, "slow"), PodPhase::Failed { .. }), "{:?}", phase(&node, "slow"));
+    assert_eq!(node.healthy_devices().count(), 0);
+    assert!(matches!(bind(&mut node, "early", "mig-3g.40gb", 1, Opens::Never), PodPhase::Failed { .. }));
+    settle(&mut node);
+    assert_eq!(node.healthy_devices().count(), 16, "the plugin has seen the new socket");
+    assert_eq!(bind(&mut node, "late", "mig-3g.40gb", 1, Opens::Never), PodPhase::Starting);
+
+    // Where the plugin is away, nobody registers.
+    node.patch_labels([(Operand::DevicePlugin.deploy_label(), Some("paused-for-slicewright"))]);
+    settle(&mut node);
+    node.turn(NodeFault::KubeletRestarts);
+    settle(&mut node);
+    assert_eq!(node.healthy_devices().count(), 0);
+    assert_eq!(phase(&node, "train"), PodPhase::Running);
+}

@@ -51,6 +51,18 @@ impl Node {
     }
 }
 
+/// What is left out of what protects pods, to see that the race notices it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Without {
+    #[default]
+    Nothing,
+    /// The plugin stays while slices change, and is told of new ones afterwards. The proof is made as ever, of the books
+    /// and of the pods.
+    Gate,
+    /// The plugin goes as ever; whoever is on its way to a slice is not waited for.
+    Proof,
+}
+
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -65,6 +77,7 @@ pub(crate) struct World {
     /// The account at which a foreign hand opened the gate: nobody closes it
     /// before the agent has told of it.
     pub(crate) foreign: bool,
+    pub(crate) without: Without,
     /// What must never happen, and did.
     pub(crate) breaches: Vec<String>,
     /// What happened, for whoever reads a failure.
@@ -87,6 +100,7 @@ impl World {
             boot: BootId("boot-1".to_owned()),
             only_reports: false,
             foreign: false,
+            without: Without::Nothing,
             breaches: Vec::new(),
             log: Vec::new(),
         }

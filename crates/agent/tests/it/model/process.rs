@@ -6,7 +6,7 @@ use agent::{
     Seen, SliceName, Step, Turn, Writes,
 };
 
-use super::World;
+use super::{Without, World};
 
 /// How an act or a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl World {
 
     fn act(&mut self, luck: Luck, lag: usize) {
         let process = &mut self.process;
-        let (gate_turn, healthy) = process.healthy.take().unwrap();
+        let (gate_turn, mut healthy) = process.healthy.take().unwrap();
         let (books_turn, listed) = process.listed.take().unwrap();
         let recorded = process.recorded.take().unwrap();
         let (layout_turn, layout) = process.layout.take().unwrap();
@@ -83,6 +83,13 @@ impl World {
         let goes_on =
             |wish: &agent::Wish| account.as_ref().is_some_and(|told| told.stage(&wish.id).is_some());
         let wish = wish.filter(|wish| !self.only_reports || goes_on(wish));
+        let is_over = |wish: &agent::Wish| {
+            let stage = account.as_ref().and_then(|told| told.stage(&wish.id));
+            matches!(stage, Some(agent::Stage::Ended(_)))
+        };
+        if self.without == Without::Gate && wish.as_ref().is_some_and(|wish| !is_over(wish)) {
+            healthy.clear();
+        }
         let observation = Observation {
             me: PodUid("agent".to_owned()),
             boot: self.boot.clone(),
