@@ -21,6 +21,7 @@ use planner::decide::{decide, decide_without_advice};
 use planner::demand::Request;
 use planner::inventory::{Inventory, Room, Sharing};
 use planner::report::{Offered, Outcome};
+use planner::solver::work;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::policy;
 
@@ -97,9 +98,14 @@ fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -
         let report = decide(inventory, requests, &policies).report.requests;
         report.iter().filter(|r| matches!(r.outcome, Outcome::Unserved { .. })).count()
     });
+    let [work_before, work_after] = both.map(|(inventory, requests)| {
+        let before = work::done();
+        drop(decide_without_advice(inventory, requests, &policies));
+        (work::done() - before) as f64 / 1e6
+    });
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "| {name} | {} | {} | {seats} | {unserved} | {unserved_after} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} |",
+        "| {name} | {} | {} | {seats} | {unserved} | {unserved_after} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} | {work_before:.1} M | {work_after:.1} M | {:.2} |",
         inventory.nodes.len(),
         requests.len(),
         ms(before),
@@ -108,6 +114,7 @@ fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -
         ms(all_before),
         ms(all_after),
         ms(all_after) / ms(all_before),
+        work_after / work_before,
     );
     (before, after)
 }
@@ -116,9 +123,9 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let times = args.iter().find_map(|arg| arg.parse::<usize>().ok()).unwrap_or(3);
     println!(
-        "| fleet | nodes | pods | ask for seats | unserved without | with | plan without | with | ratio | with advice without | with | ratio |"
+        "| fleet | nodes | pods | ask for seats | unserved without | with | plan without | with | ratio | with advice without | with | ratio | operations without | with | ratio |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let files: Vec<&String> = args.iter().filter(|arg| arg.ends_with(".json")).collect();
     let mut measured = Vec::new();
     for path in &files {

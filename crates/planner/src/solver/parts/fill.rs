@@ -82,7 +82,7 @@ impl<'m> Filling<'m> {
                     (self.state, self.values) = (state, values);
                 }
             }
-            self.proved.push(Proof { held, bound });
+            self.proved.push(Proof { held, bound, is_tightened: false });
         }
         Some(())
     }

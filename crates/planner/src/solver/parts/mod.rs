@@ -10,6 +10,7 @@
 
 mod anew;
 mod dearest;
+mod decisions;
 mod fill;
 mod master;
 mod merged;
@@ -25,6 +26,7 @@ mod settle;
 mod shape;
 mod split;
 
+use self::decisions::Decisions;
 use self::fill::Filling;
 use self::master::{Pool, relax};
 pub use self::merged::{MANY_PARTS, Merged, are_many};
@@ -320,6 +322,24 @@ struct Settled {
 struct Proof {
     held: Vec<i64>,
     bound: i64,
+    /// Whether all copies together, tightened, were asked as well.
+    is_tightened: bool,
+}
+
+impl Proof {
+    /// All copies together, tightened, sometimes prove more than patterns do; that costs less than a search.
+    fn tighten(&mut self, instance: &Instance) {
+        if !self.is_tightened {
+            self.bound = self.bound.max(super::bound_of(instance, &self.held));
+            self.is_tightened = true;
+        }
+    }
+}
+
+/// Whether only the last level is open: a repair is of no use then but for that level.
+fn is_last(values: &[i64], proof: &Proof, together: &Levels<'_>, proofs: &[Proof]) -> bool {
+    let (before, last) = values.split_at(values.len().saturating_sub(1));
+    before == proof.held && last.iter().any(|value| *value > proof.bound) && is_best(before, together, proofs)
 }
 
 /// The choice for all copies together, split half by half at all levels: where
@@ -332,7 +352,7 @@ fn split_in_one_go(
     together.up_to(instance.levels)?;
     let model = Model::new(instance, parts, instance.levels);
     let Some(mut state) = State::from_solved(&model, parts, &together.solved()) else { return Ok(None) };
-    if halve(&model, &mut state).is_none() {
+    if halve(&model, &mut state, &mut Decisions::new(true)).is_none() {
         return Ok(None);
     }
     state.trim(&model);
@@ -340,7 +360,7 @@ fn split_in_one_go(
 }
 
 /// Halves every piece until each is one copy.
-fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
+fn halve(model: &Model<'_>, state: &mut State, decisions: &mut Decisions) -> Option<()> {
     while let Some(position) = state.pieces.iter().position(|piece| piece.copies > 1) {
         let piece = state.pieces.swap_remove(position);
         let half = piece.copies / 2;
@@ -349,7 +369,7 @@ fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
             continue;
         }
         let open = [(piece.kind, half), (piece.kind, piece.copies - half)];
-        state.decide(model, &Open { pieces: &open, rest: false }, FEW)?;
+        state.decide(model, &Open { pieces: &open, rest: false }, (FEW, decisions))?;
     }
     Some(())
 }
@@ -380,6 +400,8 @@ fn serve(
         });
     }
     let mut proofs: Vec<Proof> = Vec::new();
+    let counts_work = work != u64::MAX;
+    let mut decisions = Decisions::new(counts_work);
     let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
     loop {
         if level == model.levels {
@@ -392,8 +414,7 @@ fn serve(
             let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
                 break;
             };
-            // All copies together, tightened, sometimes prove more than patterns do; that costs less than a search.
-            open.bound = open.bound.max(super::bound_of(model.instance, &open.held));
+            open.tighten(model.instance);
             if before[open.held.len()] <= open.bound {
                 continue;
             }
@@ -420,7 +441,7 @@ fn serve(
         bound = bound.max(relaxed.bound);
         let is_out = is_out_of_reach(&held, bound);
         if is_out && !is_question {
-            proofs.push(Proof { held, bound });
+            proofs.push(Proof { held, bound, is_tightened: false });
             break;
         }
         let mut better = false;
@@ -434,7 +455,7 @@ fn serve(
             }
         };
         for way in 0..WAYS {
-            if let Some(state) = whole_patterns(model, &relaxed, way) {
+            if let Some(state) = whole_patterns(model, &relaxed, way, &mut decisions) {
                 consider(state, &mut best, &mut found);
             }
             // The last of the levels is worth one try: who waits longest.
@@ -446,15 +467,23 @@ fn serve(
             }
         }
         if is_out {
-            proofs.push(Proof { held, bound });
+            proofs.push(Proof { held, bound, is_tightened: false });
             break;
+        }
+        let mut proof = Proof { held, bound, is_tightened: false };
+        if !counts_work
+            && !agrees
+            && best.as_ref().is_some_and(|best| is_last(best, &proof, together, &proofs))
+        {
+            proof.tighten(model.instance);
         }
         if let Some(state) = &found
             && let Some(values) = &best
-            && values[level] > bound
+            && values[level] > proof.bound
         {
             let mut state = state.clone();
-            repair(model, &mut state, (level, bound), (&mut repairs, Allowance::of(work)));
+            let limits = (&mut repairs, Allowance::of(work), &mut decisions);
+            repair(model, &mut state, (level, bound), limits);
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
@@ -463,12 +492,12 @@ fn serve(
             }
         }
         let now = best.as_ref()?;
-        if now[..level] == held[..] {
-            proofs.push(Proof { held, bound });
+        if now[..level] == proof.held[..] {
+            proofs.push(proof);
             level += 1;
         } else {
             // Something before this level has become better: what was proved after it says nothing.
-            level = (0..level).find(|k| now[*k] != held[*k]).unwrap_or(level);
+            level = (0..level).find(|k| now[*k] != proof.held[*k]).unwrap_or(level);
             proofs.retain(|proof| proof.held.len() <= level);
         }
     }
@@ -478,7 +507,12 @@ fn serve(
 /// As many patterns as the relaxation uses whole; what is left over is decided
 /// together and halved. All but the first way leave over some copies more, so
 /// that what is left has a choice.
-fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Option<State> {
+fn whole_patterns(
+    model: &Model<'_>,
+    relaxed: &master::Relaxed,
+    way: u64,
+    decisions: &mut Decisions,
+) -> Option<State> {
     let mut state = State::empty(model);
     let mut open = Vec::new();
     for (k, kind) in model.kinds.iter().enumerate() {
@@ -496,8 +530,8 @@ fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Opt
         }
     }
     state.trim(model);
-    state.decide(model, &Open { pieces: &open, rest: true }, FEW)?;
-    halve(model, &mut state)?;
+    state.decide(model, &Open { pieces: &open, rest: true }, (FEW, decisions))?;
+    halve(model, &mut state, decisions)?;
     state.trim(model);
     Some(state)
 }
@@ -507,7 +541,7 @@ fn repair(
     model: &Model<'_>,
     state: &mut State,
     (level, bound): (usize, i64),
-    (left, work): (&mut usize, Allowance),
+    (left, work, decisions): (&mut usize, Allowance, &mut Decisions),
 ) {
     let Some(mut values) = state.values(model) else { return };
     let mut numbers = 0;
@@ -520,7 +554,7 @@ fn repair(
             let position = super::program::mix(numbers) as usize % next.pieces.len();
             open.push((next.pieces.swap_remove(position).kind, 1));
         }
-        if next.decide(model, &Open { pieces: &open, rest: false }, REPAIR).is_none() {
+        if next.decide(model, &Open { pieces: &open, rest: false }, (REPAIR, decisions)).is_none() {
             continue;
         }
         next.trim(model);
@@ -548,13 +582,13 @@ fn bounds(
             levels.push(Level { value: *value, bound: instance.least(k).min(*value) });
             continue;
         }
-        let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
-        let of_patterns = patterns.fold(i64::MIN, i64::max);
+        let patterns = || proved.iter().filter(|proof| proof.held == *held);
+        let of_patterns = patterns().map(|proof| proof.bound).fold(i64::MIN, i64::max);
         let mut bound = if as_together {
             together.up_to(k + 1)?;
             as_together = together.level(k).value == *value;
             together.level(k).bound
-        } else if of_patterns < *value {
+        } else if of_patterns < *value && !patterns().any(|proof| proof.is_tightened) {
             super::bound_of(instance, held)
         } else {
             of_patterns
