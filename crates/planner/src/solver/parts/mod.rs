@@ -19,6 +19,7 @@ mod order;
 #[cfg(test)]
 mod packing;
 mod price;
+mod proof;
 mod refill;
 mod refute;
 mod sample;
@@ -32,6 +33,7 @@ use self::master::{Pool, relax};
 pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
 pub use self::order::Orders;
+use self::proof::{Proof, is_best, is_last};
 use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
@@ -223,15 +225,6 @@ pub fn solve_parts(
     Ok(Parted { solved: Solved { classes, extras, levels }, copies })
 }
 
-/// Whether no choice is better at the first levels, where they come to these values.
-fn is_best(values: &[i64], together: &Levels<'_>, proved: &[Proof]) -> bool {
-    (0..values.len()).all(|k| {
-        let agrees = (0..k).all(|j| values[j] == together.level(j).value);
-        agrees && values[k] <= together.level(k).bound
-            || proved.iter().any(|proof| proof.held == values[..k] && values[k] <= proof.bound)
-    })
-}
-
 /// The better of two; of equals the first.
 fn better(one: Option<Settled>, other: Option<Settled>) -> Option<Settled> {
     [one, other].into_iter().flatten().min_by(|a, b| a.values.cmp(&b.values))
@@ -314,32 +307,6 @@ struct Settled {
     choice: Choice,
     values: Vec<i64>,
     copies: Vec<Vec<Copy>>,
-}
-
-/// At the level `held.len()`, with the earlier ones at these values, no choice
-/// is below the bound.
-#[derive(Clone, Debug)]
-struct Proof {
-    held: Vec<i64>,
-    bound: i64,
-    /// Whether all copies together, tightened, were asked as well.
-    is_tightened: bool,
-}
-
-impl Proof {
-    /// All copies together, tightened, sometimes prove more than patterns do; that costs less than a search.
-    fn tighten(&mut self, instance: &Instance) {
-        if !self.is_tightened {
-            self.bound = self.bound.max(super::bound_of(instance, &self.held));
-            self.is_tightened = true;
-        }
-    }
-}
-
-/// Whether only the last level is open: a repair is of no use then but for that level.
-fn is_last(values: &[i64], proof: &Proof, together: &Levels<'_>, proofs: &[Proof]) -> bool {
-    let (before, last) = values.split_at(values.len().saturating_sub(1));
-    before == proof.held && last.iter().any(|value| *value > proof.bound) && is_best(before, together, proofs)
 }
 
 /// The choice for all copies together, split half by half at all levels: where

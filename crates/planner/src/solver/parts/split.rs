@@ -8,7 +8,7 @@ use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::Block;
 use super::shape::{Place, terms};
-use super::{Copy, Merged, Part, are_many};
+use super::{Copy, Merged, Part};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
 use crate::solver::memory::Memory;
@@ -317,7 +317,7 @@ pub(super) struct Together {
 
 impl Together {
     pub(super) fn new(model: &Model<'_>, parts: &[Part]) -> Self {
-        if are_many(model.instance, parts) {
+        if model.are_many {
             let merged = Merged::new(model.instance, parts, model.levels, |row| model.coverable[row]);
             return Self { instance: merged.instance, exact: model.levels };
         }
