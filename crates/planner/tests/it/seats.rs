@@ -6,11 +6,9 @@ use crate::oracle::apply::apply;
 use crate::oracle::values::{Demand, Values};
 use crate::oracle::world::{World, shared_worlds};
 use planner::check::{Severity, check, check_certificate};
-use planner::decide::{Decision, decide, decide_without_advice};
+use planner::decide::{Decision, decide};
 use planner::inventory::{ChangeScope, Inventory};
 use planner::report::{Help, Offered, Outcome, SeatSupply, Why};
-use planner::solver::work;
-use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{
     FleetBuilder, NodeBuilder, SeatingBuilder, a100, fleet, node, policy, profile, request, seating,
 };
@@ -397,26 +395,4 @@ fn who_asks_for_a_whole_gpu_of_a_node_without_memory_is_told_of_the_memory() {
     // Who means other nodes is told of all ways to a whole GPU, and nothing of a node that it does not mean.
     let Outcome::Unserved { why, .. } = answer(&decision, "elsewhere") else { panic!("it means no node") };
     assert_eq!(*why, Why::WholeGpu);
-}
-
-/// Where three nodes are short of CPU and memory, all of them are decided anew again and again while it is not proved that
-/// nothing is better. That is one question, however often it comes: it took ten times the work.
-#[test]
-fn three_nodes_with_seats_are_planned_without_asking_the_same_question_again_and_again() {
-    for seed in 0..12 {
-        let (mut inventory, mut requests) = rooms(Rooms { nodes: 3, gpus: 8, pods: 40, kinds: 21 }, seed);
-        let shared = node().shares("1g.10gb", 4, true).build().shared;
-        inventory.nodes.values_mut().for_each(|node| node.shared.clone_from(&shared));
-        for request in &mut requests {
-            if let Some(n) = request.slices.remove(&profile("1g.10gb")) {
-                request.shared.insert(Offered::SharedSlice(profile("1g.10gb")), n);
-            }
-        }
-        let before = work::done();
-        let decision = decide_without_advice(&inventory, &requests, &[policy("p").build()]);
-        let operations = work::done() - before;
-        let open = decision.report.certificate.iter().filter(|level| !level.is_proven()).count();
-        println!("seed {seed}: {operations} operations, {open} levels are not proved");
-        assert!(operations < 400_000_000, "seed {seed}: {operations}");
-    }
 }
