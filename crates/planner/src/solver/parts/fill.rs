@@ -51,7 +51,7 @@ impl<'m> Filling<'m> {
     pub(super) fn up_to(&mut self, end: usize) -> Option<()> {
         let operations = match self.orders.turns.is_empty() {
             // What the few do is near the best already, and to find it takes most of the work.
-            true if self.sample.as_ref().is_some_and(Sample::is_rough) => FILL / 2,
+            true if self.sample.as_ref().is_some_and(Sample::is_large) => FILL / 2,
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
             false => IN_TURN,
         };
