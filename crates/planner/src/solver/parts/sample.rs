@@ -49,8 +49,8 @@ impl<'m> Sample<'m> {
         // Kinds are known by their first part.
         let parts_of: Vec<usize> = model.kinds.iter().map(|kind| kind.members[0].part).collect();
         let kind_of = |part: &usize| parts_of.iter().position(|of| of == part).unwrap_or(0);
-        let few = if model.kinds.len() > LARGE { LARGE } else { FEW };
-        let of: Vec<Vec<usize>> = bunches(model.instance, parts, parts_of.clone(), few)
+        let most = if model.kinds.len() > LARGE { LARGE } else { FEW };
+        let of: Vec<Vec<usize>> = bunches(model.instance, parts, parts_of.clone(), most)
             .into_iter()
             .map(|bunch| bunch.iter().map(kind_of).collect())
             .collect();
