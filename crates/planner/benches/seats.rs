@@ -5,7 +5,11 @@
 //! `cargo bench -p slicewright-planner --bench seats [-- TIMES] [FILE ...]`
 //!
 //! With files, fleets are those of the files: snapshots of idle fleets of A100-80GB, and problems of which the optimum is
-//! proved (whoever has the shared slice there has one seat of it). Without, they are generated.
+//! proved (whoever has the shared slice there has one seat of it). Without, they are generated. With `many`, they are forty
+//! that are like the shared ones in nodes, kinds and load: where bounds are not reached the planner searches until its
+//! effort is used up, with seats on some fleets and without on others, so that of few fleets one decides the sum.
+//!
+//! The operations are those that the planner counts, the same on every machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -21,6 +25,8 @@ use planner::decide::{decide, decide_without_advice};
 use planner::demand::Request;
 use planner::inventory::{Inventory, Room, Sharing};
 use planner::report::{Offered, Outcome};
+use planner::solver::work;
+use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::policy;
 
@@ -77,14 +83,29 @@ fn generated((nodes, pods, kinds, is_short): (usize, usize, usize, bool)) -> (In
     (inventory, requests)
 }
 
+/// A fleet that is like those of the shared files: 3 to 60 nodes of 8 GPUs, 4 to 19 pods a node of 2 to 28 kinds.
+fn like_the_shared(seed: u64) -> (Inventory, Vec<Request>) {
+    let mut numbers = Numbers::new(seed);
+    let mut below = |end: usize| usize::try_from(numbers.below(end as u64)).unwrap_or(0);
+    let nodes = [3, 5, 8, 10, 16, 20, 40, 60][below(8)];
+    rooms(Rooms { nodes, gpus: 8, pods: nodes * (4 + below(16)), kinds: 2 + below(27) }, seed)
+}
+
 /// How long something takes at best.
 fn best(times: usize, mut work: impl FnMut()) -> Duration {
     let once = |_| timed(&mut work).0;
     (0..times.max(1)).map(once).min().expect("it is measured once at least")
 }
 
-/// Measures a fleet without seats and with them, and says so in one row. Returns both times of planning.
-fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -> (Duration, Duration) {
+/// What planning took, without seats and with them.
+struct Measured {
+    times: [Duration; 2],
+    /// In millions.
+    operations: [f64; 2],
+}
+
+/// Measures a fleet without seats and with them, and says so in one row. Returns what planning took.
+fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -> Measured {
     let policies = [policy("p").build()];
     let (shared, seated, seats) = with_seats(inventory.clone(), requests.clone());
     let both = [(&inventory, &requests), (&shared, &seated)];
@@ -97,9 +118,14 @@ fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -
         let report = decide(inventory, requests, &policies).report.requests;
         report.iter().filter(|r| matches!(r.outcome, Outcome::Unserved { .. })).count()
     });
+    let [work_before, work_after] = both.map(|(inventory, requests)| {
+        let before = work::done();
+        drop(decide_without_advice(inventory, requests, &policies));
+        (work::done() - before) as f64 / 1e6
+    });
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "| {name} | {} | {} | {seats} | {unserved} | {unserved_after} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} |",
+        "| {name} | {} | {} | {seats} | {unserved} | {unserved_after} | {:.1} ms | {:.1} ms | {:.2} | {:.1} ms | {:.1} ms | {:.2} | {work_before:.1} M | {work_after:.1} M | {:.2} |",
         inventory.nodes.len(),
         requests.len(),
         ms(before),
@@ -108,17 +134,18 @@ fn row(name: &str, times: usize, inventory: Inventory, requests: Vec<Request>) -
         ms(all_before),
         ms(all_after),
         ms(all_after) / ms(all_before),
+        work_after / work_before,
     );
-    (before, after)
+    Measured { times: [before, after], operations: [work_before, work_after] }
 }
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let times = args.iter().find_map(|arg| arg.parse::<usize>().ok()).unwrap_or(3);
     println!(
-        "| fleet | nodes | pods | ask for seats | unserved without | with | plan without | with | ratio | with advice without | with | ratio |"
+        "| fleet | nodes | pods | ask for seats | unserved without | with | plan without | with | ratio | with advice without | with | ratio | operations without | with | ratio |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let files: Vec<&String> = args.iter().filter(|arg| arg.ends_with(".json")).collect();
     let mut measured = Vec::new();
     for path in &files {
@@ -126,16 +153,22 @@ fn main() {
         let name = path.rsplit('/').next().unwrap_or(path);
         measured.push(row(name, times, inventory, requests));
     }
-    for fleet in FLEETS.into_iter().filter(|_| files.is_empty()) {
+    let many = args.iter().any(|arg| arg == "many");
+    for seed in (0..40).filter(|_| many) {
+        let (inventory, requests) = like_the_shared(seed);
+        measured.push(row(&format!("seed {seed}"), times, inventory, requests));
+    }
+    for fleet in FLEETS.into_iter().filter(|_| files.is_empty() && !many) {
         let (inventory, requests) = generated(fleet);
         let name = if fleet.3 { "short of CPU and memory" } else { "generated" };
         measured.push(row(name, times, inventory, requests));
     }
-    let sum =
-        |of: fn(&(Duration, Duration)) -> Duration| measured.iter().map(of).sum::<Duration>().as_secs_f64();
-    let (before, after) = (sum(|(before, _)| *before), sum(|(_, after)| *after));
+    let [before, after] =
+        [0, 1].map(|i| measured.iter().map(|of| of.times[i]).sum::<Duration>().as_secs_f64());
+    let [work_before, work_after] = [0, 1].map(|i| measured.iter().map(|of| of.operations[i]).sum::<f64>());
     println!(
-        "\nall together: {before:.2} s without seats, {after:.2} s with them, ratio {:.2}",
-        after / before
+        "\nall together: {before:.2} s without seats, {after:.2} s with them, ratio {:.2}; {work_before:.0} M and {work_after:.0} M operations, ratio {:.2}",
+        after / before,
+        work_after / work_before,
     );
 }

@@ -67,12 +67,9 @@ impl Chosen<'_> {
             let mine = mine.get(&level).unwrap_or(&nothing);
             let theirs = theirs.get(&level).unwrap_or(&nothing);
             if let Level::Unserved(priority, Counted::Turns) = level {
-                match self.turns.compared(&other.turns, priority) {
-                    Compared::Same => continue,
-                    Compared::Better => return true,
-                    // Nothing is given up for it.
-                    Compared::Seems => return nothing_under_way,
-                    Compared::Worse => return false,
+                match self.turns.compared(&other.turns, priority).replaces(nothing_under_way) {
+                    None => continue,
+                    Some(replaces) => return replaces,
                 }
             }
             if mine.value != theirs.value {

@@ -33,3 +33,52 @@ pub(super) struct Turn {
     /// It is proved that nothing better can be done for it.
     pub(super) proved: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::turns::Compared;
+
+    const PRIORITY: Reverse<i32> = Reverse(7);
+
+    /// Who is served, the oldest first: `s` who is, `p` who is passed over by proof, `?` who is passed over without one.
+    fn turns(who: &str) -> Turns {
+        let turn = |(group, what)| Turn { group, served: what == 's', proved: what != '?' };
+        let queue =
+            Queue { priority: PRIORITY, turns: who.chars().enumerate().map(|(g, w)| turn((g, w))).collect() };
+        Turns { queues: vec![queue], ..Turns::default() }
+    }
+
+    #[track_caller]
+    fn check(mine: &str, goes_on: &str, expected: Compared) {
+        assert_eq!(turns(mine).compared(&turns(goes_on), PRIORITY), expected, "{mine} beside {goes_on}");
+    }
+
+    #[test]
+    fn the_oldest_on_whom_two_answers_differ_decides_and_only_a_proof_makes_one_better() {
+        check("ss?", "ss?", Compared::Same);
+        check("ssp", "ss?", Compared::Same);
+        check("sss", "sps", Compared::Better);
+        check("sss", "s?s", Compared::Seems);
+        check("sps", "sss", Compared::Worse);
+        check("s?s", "sss", Compared::Worse);
+        // Whoever is younger than they are does not count, and neither does what is proved of them.
+        check("spsss", "ss???", Compared::Worse);
+        check("ss???", "s?sss", Compared::Seems);
+        check("ss???", "spsss", Compared::Better);
+    }
+
+    #[test]
+    fn nobody_waits_at_another_priority() {
+        assert_eq!(turns("s").compared(&turns("p"), Reverse(0)), Compared::Same);
+    }
+
+    /// A search that ends elsewhere is no reason to change a plan that is being carried out.
+    #[test]
+    fn what_only_seems_better_replaces_nothing_that_is_under_way() {
+        let each = [Compared::Same, Compared::Better, Compared::Seems, Compared::Worse];
+        let replaces = |nothing_under_way: bool| each.map(|compared| compared.replaces(nothing_under_way));
+        assert_eq!(replaces(false), [None, Some(true), Some(false), Some(false)]);
+        assert_eq!(replaces(true), [None, Some(true), Some(true), Some(false)]);
+    }
+}

@@ -68,6 +68,19 @@ pub(super) enum Compared {
     Worse,
 }
 
+impl Compared {
+    /// Whether it replaces the other one, which goes on with what is under way; nothing, if later levels say it.
+    pub(super) fn replaces(self, nothing_under_way: bool) -> Option<bool> {
+        match self {
+            Self::Same => None,
+            Self::Better => Some(true),
+            // Nothing is given up for it.
+            Self::Seems => Some(nothing_under_way),
+            Self::Worse => Some(false),
+        }
+    }
+}
+
 impl Turns {
     /// Finds out. `is_one_program`: the world's program may be solved as it
     /// is, also where nodes are looked at one by one.

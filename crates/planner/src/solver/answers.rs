@@ -29,7 +29,7 @@ pub struct Answers {
 }
 
 /// The SHA-256 of a question.
-type Question = [u8; 32];
+pub(super) type Question = [u8; 32];
 
 /// What was answered, by kind of question.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ fn numbers(solved: &Solved) -> usize {
     classes.iter().map(|class| 2 + class.len()).sum::<usize>() + extras.len() + levels.len()
 }
 
-fn digest(question: &impl Hash) -> Question {
+pub(super) fn digest(question: &impl Hash) -> Question {
     let mut hasher = Sha(Sha256::new());
     question.hash(&mut hasher);
     hasher.0.finalize().into()

@@ -42,7 +42,7 @@ impl<'m> Filling<'m> {
         let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
-        let sample = are_many(model.instance, parts).then(|| Sample::new(model, parts));
+        let sample = model.are_many.then(|| Sample::new(model, parts));
         let together = Together::new(model, parts);
         Some(Self { model, orders, together, sample, start, state, values, proved: vec![] })
     }
@@ -50,6 +50,8 @@ impl<'m> Filling<'m> {
     /// Makes the next levels better, up to this one.
     pub(super) fn up_to(&mut self, end: usize) -> Option<()> {
         let operations = match self.orders.turns.is_empty() {
+            // What the few do is near the best already, and to find it takes most of the work.
+            true if self.sample.as_ref().is_some_and(Sample::is_large) => FILL / 2,
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
             false => IN_TURN,
         };
@@ -82,7 +84,7 @@ impl<'m> Filling<'m> {
                     (self.state, self.values) = (state, values);
                 }
             }
-            self.proved.push(Proof { held, bound });
+            self.proved.push(Proof { held, bound, is_tightened: false });
         }
         Some(())
     }
@@ -185,13 +187,13 @@ pub(super) fn suited<'a>(
     parts: &[Part],
     (levels, kinds): (usize, usize),
 ) -> Option<Model<'a>> {
-    let are_many = are_many(instance, parts);
-    if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds && !are_many {
+    // A model of few kinds and few parts would be made for nothing.
+    if parts.is_empty() || levels == 0 || instance.rows.len() <= kinds && !are_many(instance, parts) {
         return None;
     }
     let model = Model::new(instance, parts, levels);
     let things = model.coverable.iter().filter(|is_coverable| **is_coverable).count();
-    (are_many || things > kinds && refill::suits(&model)).then_some(model)
+    (model.are_many || things > kinds && refill::suits(&model)).then_some(model)
 }
 
 /// The best of what the orders come to, with its values. Where some come first, they are served at their level, and

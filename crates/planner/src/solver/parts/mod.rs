@@ -10,6 +10,7 @@
 
 mod anew;
 mod dearest;
+mod decisions;
 mod fill;
 mod master;
 mod merged;
@@ -18,6 +19,7 @@ mod order;
 #[cfg(test)]
 mod packing;
 mod price;
+mod proof;
 mod refill;
 mod refute;
 mod sample;
@@ -25,11 +27,13 @@ mod settle;
 mod shape;
 mod split;
 
+use self::decisions::Decisions;
 use self::fill::Filling;
 use self::master::{Pool, relax};
 pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
 pub use self::order::Orders;
+use self::proof::{Proof, is_best, is_last};
 use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
@@ -221,15 +225,6 @@ pub fn solve_parts(
     Ok(Parted { solved: Solved { classes, extras, levels }, copies })
 }
 
-/// Whether no choice is better at the first levels, where they come to these values.
-fn is_best(values: &[i64], together: &Levels<'_>, proved: &[Proof]) -> bool {
-    (0..values.len()).all(|k| {
-        let agrees = (0..k).all(|j| values[j] == together.level(j).value);
-        agrees && values[k] <= together.level(k).bound
-            || proved.iter().any(|proof| proof.held == values[..k] && values[k] <= proof.bound)
-    })
-}
-
 /// The better of two; of equals the first.
 fn better(one: Option<Settled>, other: Option<Settled>) -> Option<Settled> {
     [one, other].into_iter().flatten().min_by(|a, b| a.values.cmp(&b.values))
@@ -314,14 +309,6 @@ struct Settled {
     copies: Vec<Vec<Copy>>,
 }
 
-/// At the level `held.len()`, with the earlier ones at these values, no choice
-/// is below the bound.
-#[derive(Clone, Debug)]
-struct Proof {
-    held: Vec<i64>,
-    bound: i64,
-}
-
 /// The choice for all copies together, split half by half at all levels: where
 /// there is room enough, nothing is lost.
 fn split_in_one_go(
@@ -332,7 +319,7 @@ fn split_in_one_go(
     together.up_to(instance.levels)?;
     let model = Model::new(instance, parts, instance.levels);
     let Some(mut state) = State::from_solved(&model, parts, &together.solved()) else { return Ok(None) };
-    if halve(&model, &mut state).is_none() {
+    if halve(&model, &mut state, &mut Decisions::new(true)).is_none() {
         return Ok(None);
     }
     state.trim(&model);
@@ -340,7 +327,7 @@ fn split_in_one_go(
 }
 
 /// Halves every piece until each is one copy.
-fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
+fn halve(model: &Model<'_>, state: &mut State, decisions: &mut Decisions) -> Option<()> {
     while let Some(position) = state.pieces.iter().position(|piece| piece.copies > 1) {
         let piece = state.pieces.swap_remove(position);
         let half = piece.copies / 2;
@@ -349,7 +336,7 @@ fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
             continue;
         }
         let open = [(piece.kind, half), (piece.kind, piece.copies - half)];
-        state.decide(model, &Open { pieces: &open, rest: false }, FEW)?;
+        state.decide(model, &Open { pieces: &open, rest: false }, (FEW, decisions))?;
     }
     Some(())
 }
@@ -380,6 +367,8 @@ fn serve(
         });
     }
     let mut proofs: Vec<Proof> = Vec::new();
+    let counts_work = work != u64::MAX;
+    let mut decisions = Decisions::new(counts_work);
     let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
     loop {
         if level == model.levels {
@@ -392,8 +381,7 @@ fn serve(
             let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
                 break;
             };
-            // All copies together, tightened, sometimes prove more than patterns do; that costs less than a search.
-            open.bound = open.bound.max(super::bound_of(model.instance, &open.held));
+            open.tighten(model.instance);
             if before[open.held.len()] <= open.bound {
                 continue;
             }
@@ -420,7 +408,7 @@ fn serve(
         bound = bound.max(relaxed.bound);
         let is_out = is_out_of_reach(&held, bound);
         if is_out && !is_question {
-            proofs.push(Proof { held, bound });
+            proofs.push(Proof { held, bound, is_tightened: false });
             break;
         }
         let mut better = false;
@@ -434,7 +422,7 @@ fn serve(
             }
         };
         for way in 0..WAYS {
-            if let Some(state) = whole_patterns(model, &relaxed, way) {
+            if let Some(state) = whole_patterns(model, &relaxed, way, &mut decisions) {
                 consider(state, &mut best, &mut found);
             }
             // The last of the levels is worth one try: who waits longest.
@@ -446,15 +434,23 @@ fn serve(
             }
         }
         if is_out {
-            proofs.push(Proof { held, bound });
+            proofs.push(Proof { held, bound, is_tightened: false });
             break;
+        }
+        let mut proof = Proof { held, bound, is_tightened: false };
+        if !counts_work
+            && !agrees
+            && best.as_ref().is_some_and(|best| is_last(best, &proof, together, &proofs))
+        {
+            proof.tighten(model.instance);
         }
         if let Some(state) = &found
             && let Some(values) = &best
-            && values[level] > bound
+            && values[level] > proof.bound
         {
             let mut state = state.clone();
-            repair(model, &mut state, (level, bound), (&mut repairs, Allowance::of(work)));
+            let limits = (&mut repairs, Allowance::of(work), &mut decisions);
+            repair(model, &mut state, (level, bound), limits);
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
@@ -463,12 +459,12 @@ fn serve(
             }
         }
         let now = best.as_ref()?;
-        if now[..level] == held[..] {
-            proofs.push(Proof { held, bound });
+        if now[..level] == proof.held[..] {
+            proofs.push(proof);
             level += 1;
         } else {
             // Something before this level has become better: what was proved after it says nothing.
-            level = (0..level).find(|k| now[*k] != held[*k]).unwrap_or(level);
+            level = (0..level).find(|k| now[*k] != proof.held[*k]).unwrap_or(level);
             proofs.retain(|proof| proof.held.len() <= level);
         }
     }
@@ -478,7 +474,12 @@ fn serve(
 /// As many patterns as the relaxation uses whole; what is left over is decided
 /// together and halved. All but the first way leave over some copies more, so
 /// that what is left has a choice.
-fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Option<State> {
+fn whole_patterns(
+    model: &Model<'_>,
+    relaxed: &master::Relaxed,
+    way: u64,
+    decisions: &mut Decisions,
+) -> Option<State> {
     let mut state = State::empty(model);
     let mut open = Vec::new();
     for (k, kind) in model.kinds.iter().enumerate() {
@@ -496,8 +497,8 @@ fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Opt
         }
     }
     state.trim(model);
-    state.decide(model, &Open { pieces: &open, rest: true }, FEW)?;
-    halve(model, &mut state)?;
+    state.decide(model, &Open { pieces: &open, rest: true }, (FEW, decisions))?;
+    halve(model, &mut state, decisions)?;
     state.trim(model);
     Some(state)
 }
@@ -507,7 +508,7 @@ fn repair(
     model: &Model<'_>,
     state: &mut State,
     (level, bound): (usize, i64),
-    (left, work): (&mut usize, Allowance),
+    (left, work, decisions): (&mut usize, Allowance, &mut Decisions),
 ) {
     let Some(mut values) = state.values(model) else { return };
     let mut numbers = 0;
@@ -520,7 +521,7 @@ fn repair(
             let position = super::program::mix(numbers) as usize % next.pieces.len();
             open.push((next.pieces.swap_remove(position).kind, 1));
         }
-        if next.decide(model, &Open { pieces: &open, rest: false }, REPAIR).is_none() {
+        if next.decide(model, &Open { pieces: &open, rest: false }, (REPAIR, decisions)).is_none() {
             continue;
         }
         next.trim(model);
@@ -548,13 +549,13 @@ fn bounds(
             levels.push(Level { value: *value, bound: instance.least(k).min(*value) });
             continue;
         }
-        let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
-        let of_patterns = patterns.fold(i64::MIN, i64::max);
+        let patterns = || proved.iter().filter(|proof| proof.held == *held);
+        let of_patterns = patterns().map(|proof| proof.bound).fold(i64::MIN, i64::max);
         let mut bound = if as_together {
             together.up_to(k + 1)?;
             as_together = together.level(k).value == *value;
             together.level(k).bound
-        } else if of_patterns < *value {
+        } else if of_patterns < *value && !patterns().any(|proof| proof.is_tightened) {
             super::bound_of(instance, held)
         } else {
             of_patterns

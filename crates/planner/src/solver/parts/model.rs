@@ -1,9 +1,9 @@
 //! An instance with parts, at its first levels: what is shared, and what one
 //! copy of each kind can do.
 
-use super::Part;
 use super::price::Pattern;
 use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce, terms};
+use super::{Part, are_many};
 use crate::divisor::common_divisor;
 use crate::solver::instance::{Extra, Instance, RowIndex, Sense};
 use crate::solver::program::Draft;
@@ -26,6 +26,8 @@ pub(super) struct Model<'a> {
     pub(super) shared: Vec<RowIndex>,
     /// Whether a row may be given more than it asks for: it is trimmed at the end.
     pub(super) coverable: Vec<bool>,
+    /// Whether there are [very many parts](are_many).
+    pub(super) are_many: bool,
     /// What every value of a level is a multiple of.
     pub(super) steps: Vec<i64>,
 }
@@ -98,6 +100,7 @@ impl<'a> Model<'a> {
             rest_classes,
             shared,
             coverable,
+            are_many: are_many(instance, parts),
             steps,
         };
         model.survey();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::model::Model;
-use super::{Merged, Part, are_many};
+use super::{Merged, Part};
 use crate::solver::basis::End;
 use crate::solver::bound::Bound;
 use crate::solver::instance::{Instance, RowIndex, Sense};
@@ -32,7 +32,7 @@ impl Refuter {
     /// `held`: the values of the levels before the one that counts what is wanted. Nothing is wanted yet.
     pub(super) fn new(model: &Model<'_>, parts: &[Part], held: &[i64]) -> Self {
         let level = held.len();
-        let (instance, rows, of_part) = if are_many(model.instance, parts) {
+        let (instance, rows, of_part) = if model.are_many {
             let Merged { instance, rows, rest } =
                 Merged::new(model.instance, parts, level + 1, |row| model.coverable[row]);
             let of_part = (0..instance.extras.len()).map(|extra| extra >= rest).collect();

@@ -7,7 +7,7 @@ use super::model::Model;
 use super::price::Pattern;
 use super::shape::Member;
 use super::split::State;
-use super::{Copy, KINDS, Part, Settled, are_many};
+use super::{Copy, KINDS, Part, Settled};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense};
 use crate::solver::lexicographic;
@@ -33,7 +33,6 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
     let mut instance = Instance { levels: model.instance.levels, ..Instance::default() };
     let mut position = vec![usize::MAX; model.instance.rows.len()];
     let apart = rows_apart(model, parts);
-    let are_many = are_many(model.instance, parts);
     for row in model.shared.iter().filter(|row| !apart[**row]) {
         position[*row] = instance.rows.len();
         instance.rows.push(model.instance.rows[*row]);
@@ -72,7 +71,7 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
         let first = patterns.len();
         let row = instance.rows.len();
         // Where there are very many kinds, most have one copy, and what it does needs no row.
-        let is_one = are_many && kind.copies == 1;
+        let is_one = model.are_many && kind.copies == 1;
         for (pattern, n) in &times {
             if !is_one {
                 instance.rows.push(Row { sense: Sense::Equal, rhs: i64::from(*n) });
@@ -152,7 +151,7 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
 /// are such where there are many kinds of things to do, or very many parts, and a program with a row for each would take long.
 fn rows_apart(model: &Model<'_>, parts: &[Part]) -> Vec<bool> {
     let things = model.coverable.iter().filter(|coverable| **coverable).count();
-    if things <= KINDS && !are_many(model.instance, parts) {
+    if things <= KINDS && !model.are_many {
         return vec![false; model.coverable.len()];
     }
     let mut apart = model.coverable.clone();

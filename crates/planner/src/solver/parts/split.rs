@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use super::decisions::Decisions;
 use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::Block;
 use super::shape::{Place, terms};
-use super::{Copy, Merged, Part, are_many};
+use super::{Copy, Merged, Part};
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
-use crate::solver::lexicographic;
 use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
 use crate::solver::project::Projection;
@@ -201,9 +201,14 @@ impl State {
     }
 
     /// Decides what is open anew. What the result's pieces do is in their order.
-    pub(super) fn decide(&mut self, model: &Model<'_>, open: &Open<'_>, effort: Effort) -> Option<()> {
+    pub(super) fn decide(
+        &mut self,
+        model: &Model<'_>,
+        open: &Open<'_>,
+        (effort, decisions): (Effort, &mut Decisions),
+    ) -> Option<()> {
         let sub = Sub::new(model, self, open);
-        let solved = lexicographic::solve(&sub.instance, effort, &mut Memory::default()).ok()?;
+        let solved = decisions.solve(&sub.instance, effort)?;
         let chosen = |class: &Vec<(usize, u32)>| class.iter().map(|(j, n)| (*j, i64::from(*n))).collect();
         let mut classes = solved.classes.iter();
         if open.rest {
@@ -312,7 +317,7 @@ pub(super) struct Together {
 
 impl Together {
     pub(super) fn new(model: &Model<'_>, parts: &[Part]) -> Self {
-        if are_many(model.instance, parts) {
+        if model.are_many {
             let merged = Merged::new(model.instance, parts, model.levels, |row| model.coverable[row]);
             return Self { instance: merged.instance, exact: model.levels };
         }

@@ -1,0 +1,94 @@
+//! What was decided of open copies before. Where few copies are left, or many do the same, the same question comes
+//! again: a fleet of three nodes whose three are decided anew sixty times asks three questions.
+
+use std::collections::HashMap;
+
+use crate::solver::answers::{Question, digest};
+use crate::solver::instance::{Effort, Instance, Solved};
+use crate::solver::lexicographic;
+use crate::solver::memory::Memory;
+use crate::solver::work;
+
+/// Answers by their questions. An answer follows from its question alone, so what is known changes no choice.
+pub(super) struct Decisions {
+    known: HashMap<Question, (Option<Solved>, u64)>,
+    /// Whether somebody stops after so much work: an answer that was known counts as much as one that was not, so that
+    /// they stop at the same question.
+    counts_work: bool,
+}
+
+impl Decisions {
+    pub(super) fn new(counts_work: bool) -> Self {
+        Self { known: HashMap::new(), counts_work }
+    }
+
+    /// The best choice, if one is found.
+    pub(super) fn solve(&mut self, instance: &Instance, effort: Effort) -> Option<Solved> {
+        let question = digest(&(instance, effort));
+        if let Some((answer, operations)) = self.known.get(&question) {
+            if self.counts_work {
+                work::count(usize::try_from(*operations).unwrap_or(usize::MAX));
+            }
+            return answer.clone();
+        }
+        let before = work::done();
+        let answer = lexicographic::solve(instance, effort, &mut Memory::default()).ok();
+        self.known.insert(question, (answer.clone(), work::done().wrapping_sub(before)));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::instance::{Class, Column, Extra, Row, Sense};
+
+    /// Eight GPUs of which each can be cut in one of two ways, for 21 pods of two kinds.
+    fn instance() -> Instance {
+        let rows = [12, 9].map(|asked| Row { sense: Sense::AtLeast, rhs: asked }).into();
+        let cut = |a, b| Column { coefficients: vec![(0, a), (1, b)], costs: vec![0, 1] };
+        let columns = [Column::default(), cut(3, 0), cut(1, 1)];
+        let unserved = |row, asked| Extra { upper: asked, coefficients: vec![(row, 1)], costs: vec![1] };
+        let classes = vec![Class { count: 8, columns: columns.into() }];
+        Instance { rows, classes, extras: vec![unserved(0, 12), unserved(1, 9)], levels: 2 }
+    }
+
+    /// The answer to a question that is asked twice, and the operations that are counted each time.
+    #[track_caller]
+    fn asked_twice(counts_work: bool) -> [u64; 2] {
+        let mut decisions = Decisions::new(counts_work);
+        let mut ask = || {
+            let before = work::done();
+            let answer =
+                decisions.solve(&instance(), Effort { nodes: 60 }).expect("nothing has to be served");
+            (answer, work::done() - before)
+        };
+        let ((first, of_first), (again, of_again)) = (ask(), ask());
+        assert_eq!(first, again);
+        [of_first, of_again]
+    }
+
+    #[test]
+    fn the_same_question_is_searched_for_once() {
+        let [first, again] = asked_twice(false);
+        assert!(first > 0);
+        assert_eq!(again, 0);
+    }
+
+    #[test]
+    fn who_stops_after_so_much_work_stops_at_the_same_question() {
+        let [first, again] = asked_twice(true);
+        assert!(first > 0);
+        assert_eq!(again, first);
+    }
+
+    #[test]
+    fn with_another_effort_it_is_another_question() {
+        let mut decisions = Decisions::new(false);
+        for nodes in [60, 80] {
+            let before = work::done();
+            assert!(decisions.solve(&instance(), Effort { nodes }).is_some());
+            assert!(work::done() > before, "{nodes} nodes");
+        }
+    }
+}
