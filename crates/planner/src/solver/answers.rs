@@ -1,15 +1,12 @@
 //! The solver's answers, kept: who asks the same question again gets the same answer, and nothing is
 //! searched. An answer depends on nothing but its question, so whether it was kept is seen in no result.
-//!
-//! A question is known by its SHA-256: a program of a large fleet is megabytes, and its answer is not.
 
-use std::hash::{Hash, Hasher};
-
-use sha2::{Digest, Sha256};
+use std::hash::Hash;
 
 use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::memory::Memory;
 use super::parts::{Asked, Decided, Orders, Part, Parted};
+use super::question::{Question, digest};
 use super::work;
 use crate::lasting::Lasting;
 
@@ -27,9 +24,6 @@ pub struct Answers {
     known: Lasting<Question, Answer>,
     searched: u64,
 }
-
-/// The SHA-256 of a question.
-pub(super) type Question = [u8; 32];
 
 /// What was answered, by kind of question.
 #[derive(Clone, Debug)]
@@ -197,26 +191,6 @@ impl Answers {
 fn numbers(solved: &Solved) -> usize {
     let Solved { classes, extras, levels } = solved;
     classes.iter().map(|class| 2 + class.len()).sum::<usize>() + extras.len() + levels.len()
-}
-
-pub(super) fn digest(question: &impl Hash) -> Question {
-    let mut hasher = Sha(Sha256::new());
-    question.hash(&mut hasher);
-    hasher.0.finalize().into()
-}
-
-/// SHA-256 of everything that is hashed.
-struct Sha(Sha256);
-
-impl Hasher for Sha {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        let digest = self.0.clone().finalize();
-        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
-    }
 }
 
 #[cfg(test)]

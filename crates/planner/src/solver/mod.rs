@@ -40,6 +40,7 @@ mod memory;
 mod parts;
 mod program;
 mod project;
+mod question;
 mod rounding;
 mod search;
 mod simplex;

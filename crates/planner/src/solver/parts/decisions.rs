@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::solver::answers::{Question, digest};
 use crate::solver::instance::{Effort, Instance, Solved};
 use crate::solver::lexicographic;
 use crate::solver::memory::Memory;
+use crate::solver::question::{Question, digest};
 use crate::solver::work;
 
 /// Answers by their questions. An answer follows from its question alone, so what is known changes no choice.
