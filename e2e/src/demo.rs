@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use api::GpuNode;
+use api::condition::reason;
+use api::{GpuNode, GpuPartitionPolicy};
 use cluster::{Cluster, Fleet};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -27,10 +28,12 @@ use crate::operator::{self, Operator, SPEED};
 
 /// What the operator signs its events with.
 const SIGNED: &str = "slicewright.io/operator";
-/// How long nothing may happen until the story is taken to be over.
+/// How long nothing may be told until the story is taken to be over, if no node is on its way.
 const SILENCE: Duration = Duration::from_secs(8);
-/// How long the whole story may take.
-const LONGEST: Duration = Duration::from_secs(240);
+/// How long nothing may be told while one is: on a machine that also compiles, a step takes some times as long.
+const STILL: Duration = Duration::from_secs(80);
+/// How long the whole story may take, whatever is told.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Tells it. With `keep`, everything stays until the reader ends it.
 ///
@@ -108,10 +111,24 @@ async fn wait_for_nodes(client: &Client, many: usize) -> anyhow::Result<()> {
 async fn follow(client: &Client, out: &mut dyn Write) -> anyhow::Result<()> {
     let api: Api<Event> = Api::all(client.clone());
     let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).applied_objects());
+    let policies: Api<GpuPartitionPolicy> = Api::all(client.clone());
     let begin = Instant::now();
     let mut told = BTreeSet::new();
+    let mut quiet = Duration::ZERO;
     while begin.elapsed() < LONGEST {
-        let Ok(Some(event)) = tokio::time::timeout(SILENCE, events.next()).await else { break };
+        let event = match tokio::time::timeout(SILENCE, events.next()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => break,
+            Err(_) => {
+                quiet += SILENCE;
+                let seen = policies.list(&ListParams::default()).await?;
+                if quiet >= STILL || !seen.iter().any(is_on_its_way) {
+                    break;
+                }
+                continue;
+            }
+        };
+        quiet = Duration::ZERO;
         let Ok(event) = event else { continue };
         let about = event.regarding.clone().unwrap_or_default();
         let kind = about.kind.unwrap_or_default();
@@ -129,6 +146,13 @@ async fn follow(client: &Client, out: &mut dyn Write) -> anyhow::Result<()> {
         out.flush()?;
     }
     Ok(())
+}
+
+/// Whether a policy has no answer yet, or nodes that are being changed.
+fn is_on_its_way(policy: &GpuPartitionPolicy) -> bool {
+    let mut conditions = policy.status.iter().flat_map(|status| &status.conditions);
+    let ready = conditions.find(|condition| condition.type_ == "Ready");
+    ready.is_none_or(|ready| [reason::PENDING, reason::CHANGING].contains(&ready.reason.as_str()))
 }
 
 /// What each GPU is cut into, and who has it.
@@ -206,4 +230,31 @@ fn look_around(
         writeln!(out, "  {kubectl} {command}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy that the operator has told this of itself; nothing, if it has not seen it.
+    fn policy(ready: Option<&str>) -> GpuPartitionPolicy {
+        let mut policy: Value = crate::policy("research", "research").into();
+        if let Some(reason) = ready {
+            let at = "2026-11-20T08:00:00Z";
+            let ready = json!({"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": at});
+            policy["status"] = json!({"conditions": [ready]});
+        }
+        serde_json::from_value(policy).unwrap()
+    }
+
+    #[test]
+    fn the_story_is_not_over_while_a_node_is_being_changed_however_slowly() {
+        for goes_on in [None, Some(reason::PENDING), Some(reason::CHANGING)] {
+            assert!(is_on_its_way(&policy(goes_on)), "{goes_on:?}");
+        }
+        // Who waits for a pod to end may wait for ever.
+        for over in [reason::CONVERGED, reason::WAITING, reason::ROLLOUT_FAILED] {
+            assert!(!is_on_its_way(&policy(Some(over))), "{over}");
+        }
+    }
 }
