@@ -344,13 +344,17 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
 /// Whether the status of a policy gives this answer already.
 fn is_in_a_status(objects: &Objects, answer: &Answer) -> bool {
     let Answer { id, text, gist: _, kind: _, topic: _ } = answer;
-    let unserved = objects.policies.values().filter_map(|policy| policy.status.as_ref()?.unserved.as_ref());
-    let told = unserved.flat_map(|unserved| &unserved.requests).filter(|request| {
-        (&request.kind, &request.namespace, &request.name) == (&id.kind, &id.namespace, &id.name)
-            && request.message == *text
-    });
-    // An owner has one entry for each of its pods; one that has come since was told nothing.
-    u32::try_from(told.count()).is_ok_and(|told| told > id.ordinal)
+    let mut unserved =
+        objects.policies.values().filter_map(|policy| policy.status.as_ref()?.unserved.as_ref());
+    // An owner has one entry for each of its pods, in each policy that may serve it; a pod that has come since was told
+    // nothing.
+    unserved.any(|unserved| {
+        let told = unserved.requests.iter().filter(|request| {
+            (&request.kind, &request.namespace, &request.name) == (&id.kind, &id.namespace, &id.name)
+                && request.message == *text
+        });
+        u32::try_from(told.count()).is_ok_and(|told| told > id.ordinal)
+    })
 }
 
 #[cfg(test)]
@@ -496,13 +500,15 @@ mod tests {
                 "since": "2026-11-20T08:00:00Z", "reason": "NodesHeld", "message": "not served: a1 is not ready",
             }]}},
         });
-        let policy = serde_json::from_value(policy).expect("it is a policy");
-        objects.policies.insert("research".to_owned(), policy);
+        for name in ["research", "shared"] {
+            let policy = serde_json::from_value(policy.clone()).expect("it is a policy");
+            objects.policies.insert(name.to_owned(), policy);
+        }
         assert!(is_in_a_status(&objects, &answer("train", "not served: a1 is not ready")));
         assert!(!is_in_a_status(&objects, &answer("train", "not served: a2 is not ready")));
         assert!(!is_in_a_status(&objects, &answer("other", "not served: a1 is not ready")));
         let mut second = answer("train", "not served: a1 is not ready");
         second.id.ordinal = 1;
-        assert!(!is_in_a_status(&objects, &second), "the status has one pod of this owner");
+        assert!(!is_in_a_status(&objects, &second), "each status has one pod of this owner");
     }
 }
