@@ -6,8 +6,10 @@
 pub(crate) enum Use {
     /// The control plane of the demo and of the end-to-end tests
     ControlPlane,
-    /// What only some scenarios run beside it: Kueue, JobSet, LeaderWorkerSet, and etcdutl
+    /// What only some scenarios run beside it: JobSet, LeaderWorkerSet, and etcdutl
     Scenarios,
+    /// Kueue, which scenarios and a story on kind run
+    Queues,
     /// Programs that talk to NVML, run unmodified over the simulated library
     Clients,
     /// What installs us: Helm, krew, and the kinds of OpenShift's console
@@ -27,19 +29,22 @@ pub(crate) enum Use {
 impl Use {
     /// What `cargo xtask test` runs.
     pub(crate) const GATE: &'static [Self] =
-        &[Self::ControlPlane, Self::Scenarios, Self::Clients, Self::Packaging, Self::Bundle];
+        &[Self::ControlPlane, Self::Scenarios, Self::Queues, Self::Clients, Self::Packaging, Self::Bundle];
     /// What the demo runs: a control plane, and nothing that only tests need.
     pub(crate) const DEMO: &'static [Self] = &[Self::ControlPlane];
     /// What the scenarios run, where the control plane is processes on this machine.
-    pub(crate) const SCENARIOS: &'static [Self] = &[Self::ControlPlane, Self::Scenarios, Self::Packaging];
+    pub(crate) const SCENARIOS: &'static [Self] =
+        &[Self::ControlPlane, Self::Scenarios, Self::Queues, Self::Packaging];
     /// What a kind cluster with simulated GPUs is made of.
     pub(crate) const CLUSTER: &'static [Self] = &[Self::ControlPlane, Self::Clients, Self::Kind];
     /// What a story on it takes.
-    pub(crate) const STORY: &'static [Self] = &[Self::ControlPlane, Self::Kind, Self::Packaging];
+    pub(crate) const STORY: &'static [Self] =
+        &[Self::ControlPlane, Self::Kind, Self::Packaging, Self::Queues];
     /// What `cargo xtask release-check` runs.
     pub(crate) const RELEASE: &'static [Self] = &[
         Self::ControlPlane,
         Self::Scenarios,
+        Self::Queues,
         Self::Packaging,
         Self::Bundle,
         Self::Alerts,
@@ -117,7 +122,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "kueue",
         module: "kueue",
-        used_for: Use::Scenarios,
+        used_for: Use::Queues,
         binaries: &[("kueue", "sigs.k8s.io/kueue/cmd/kueue")],
         files: &[("kueue-components", "sigs.k8s.io/kueue", "config/components")],
         ..PLAIN

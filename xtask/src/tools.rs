@@ -497,7 +497,7 @@ mod tests {
     /// A first demo takes ten minutes; Kueue and the controllers of groups would take as many again.
     #[test]
     fn whoever_does_not_run_the_scenarios_does_not_wait_for_what_only_they_run() {
-        const FOR_SCENARIOS: [&str; 4] = ["etcdutl", "kueue", "jobset-controller", "lws-controller"];
+        const FOR_SCENARIOS: [&str; 3] = ["etcdutl", "jobset-controller", "lws-controller"];
         let control_plane =
             ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"];
         assert!(names(Use::DEMO).eq(control_plane));

@@ -18,6 +18,7 @@ pub mod place;
 pub mod preflight;
 pub mod programs;
 pub mod progress;
+mod queues;
 pub mod stories;
 pub mod waiting;
 pub mod without_engine;

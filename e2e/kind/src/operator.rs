@@ -50,7 +50,19 @@ pub fn load(cluster: &Cluster<'_>, place: &Place, images: &Path) -> anyhow::Resu
 /// # Errors
 /// When it does not become ready.
 pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
-    let mut helm = upgrade(cluster, place, &["agent.enabled=false".to_owned()])?;
+    install_with(cluster, place, &["agent.enabled=false".to_owned()])
+}
+
+/// The same, as the admission check of Kueue's queues.
+///
+/// # Errors
+/// When it does not become ready.
+pub fn install_for_queues(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
+    install_with(cluster, place, &["agent.enabled=false".to_owned(), "kueue=admission-check".to_owned()])
+}
+
+fn install_with(cluster: &Cluster<'_>, place: &Place, more: &[String]) -> anyhow::Result<()> {
+    let mut helm = upgrade(cluster, place, more)?;
     cluster.waits(helm.arg("--wait"))?;
     // Nothing can be put into a namespace that goes: who wants agents next has to find it gone.
     let gone = ["wait", "--for=delete", "namespace", AGENT_NAMESPACE];

@@ -13,6 +13,7 @@ mod faults;
 mod hardware;
 mod labels;
 mod mps;
+mod queue;
 mod racing;
 mod seed;
 mod sharing;
@@ -114,6 +115,11 @@ const STORIES: &[Story] = &[
         name: "workbench",
         shows: "a workbench asks by its hardware profile for a slice that its pool lacks, gets it, and frees it when stopped",
         tell: workbench::tell,
+    },
+    Story {
+        name: "queue",
+        shows: "a workbench waits in a queue of Kueue until its slice is cut, and runs on the node that was planned for it",
+        tell: queue::tell,
     },
     Story {
         name: "whole-gpus",

@@ -20,6 +20,8 @@ pub(crate) struct Workspace {
     /// Where the sources of other people's crates are.
     registry: Option<String>,
     sysroot: String,
+    /// What this machine is, as Rust calls it.
+    machine: String,
     commit_of_rust: String,
 }
 
@@ -66,6 +68,7 @@ impl Workspace {
             .and_then(|package| Path::new(package["manifest_path"].as_str()?).parent()?.parent()?.to_str())
             .map(str::to_owned);
         let verbose = said(Command::new("rustc").arg("-vV"))?;
+        let machine = verbose.lines().find_map(|line| line.strip_prefix("host: "));
         let commit = verbose.lines().find_map(|line| line.strip_prefix("commit-hash: "));
         Ok(Self {
             target: PathBuf::from(text(&metadata["target_directory"])),
@@ -75,6 +78,7 @@ impl Workspace {
             lock: fs::read_to_string(root.join("Cargo.lock")).context("cannot read Cargo.lock")?,
             registry,
             sysroot: said(Command::new("rustc").args(["--print", "sysroot"]))?.trim().to_owned(),
+            machine: machine.context("rustc does not say what it runs on")?.to_owned(),
             commit_of_rust: commit.unwrap_or("unknown").to_owned(),
             root,
         })
@@ -128,9 +132,15 @@ impl Workspace {
             self.renamed().iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
         flags.push("-Cstrip=debuginfo".to_owned());
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env_remove("RUSTFLAGS");
-        let of_c: Vec<_> =
-            self.renamed().iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
-        cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), of_c.join(" "));
+        if self.profile != "dev" {
+            let of_c: Vec<_> =
+                self.renamed().iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
+            // For this machine as well, whatever is built: build scripts that look at the flags run again when they
+            // change, and with them most of what there is. A quick look has what plain cargo built, which knows none.
+            for target in [target, &self.machine] {
+                cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), of_c.join(" "));
+            }
+        }
         // The gate compiles with clippy's driver; what is published is the compiler's own work.
         cargo.env_remove("RUSTC_WORKSPACE_WRAPPER");
         // An incremental build may order what it makes by what was there.
