@@ -88,7 +88,7 @@ const REPAIR: Effort = Effort { nodes: 80 };
 const REPAIRS: usize = 60;
 /// Operations ([`work`](super::work)) for them at each level before the last. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
-const REPAIRS_OF_A_LEVEL: u64 = 800_000_000;
+const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
 /// The same at each level, where some come first.
 const REPAIRS_IN_TURN: u64 = 600_000_000;
 /// Operations for filling a few copies again and again as soon as the patterns are split, which costs less than
@@ -97,7 +97,7 @@ const FILLING: u64 = 100_000_000;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
 /// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
-const REFILL: u64 = 550_000_000;
+const REFILL: u64 = 400_000_000;
 /// Beyond so many kinds of things to do, patterns take too long where the program for all copies together has
 /// not found the best already: copies are filled one by one then, and a few again and again.
 const KINDS: usize = 40;
