@@ -86,14 +86,18 @@ const PATTERN: u64 = 400;
 const REPAIR: Effort = Effort { nodes: 80 };
 /// Such searches, at all levels together.
 const REPAIRS: usize = 60;
-/// Operations for them at each level, where some come first.
+/// Operations ([`work`](super::work)) for them at each level before the last. Whatever they find, they mostly find
+/// in half as many, and where the bound is out of reach all of them are for nothing.
+const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
+/// The same at each level, where some come first.
 const REPAIRS_IN_TURN: u64 = 600_000_000;
-/// Ways in which what is left over of the patterns is tried to be decided.
-const WAYS: u64 = 4;
+/// Operations for filling a few copies again and again as soon as the patterns are split, which costs less than
+/// to split them in other ways, and comes closer to the bound.
+const FILLING: u64 = 100_000_000;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
 /// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
-const REFILL: u64 = 1_000_000_000;
+const REFILL: u64 = 400_000_000;
 /// Beyond so many kinds of things to do, patterns take too long where the program for all copies together has
 /// not found the best already: copies are filled one by one then, and a few again and again.
 const KINDS: usize = 40;
@@ -373,7 +377,7 @@ fn serve(
     loop {
         if level == model.levels {
             // Only what all of this leaves open is searched for in another way, so that what it proves stays as
-            // it is. The last of the levels, who waits longest, is not worth as much.
+            // it is; but not for the last of the levels.
             let open = proofs.iter_mut().find(|p| {
                 let k = p.held.len();
                 k + 1 < model.levels && best.as_ref().is_some_and(|best| best[k] > p.bound)
@@ -411,6 +415,11 @@ fn serve(
             proofs.push(Proof { held, bound, is_tightened: false });
             break;
         }
+        let is_at_bound = |best: &Option<Vec<i64>>| {
+            best.as_ref().is_some_and(|best| best[..level] == held[..] && best[level] <= bound)
+        };
+        // The last of the levels, who waits longest, is not worth as much.
+        let is_worth_more = level == 0 || level + 1 < model.levels;
         let mut better = false;
         let mut consider = |state: State, best: &mut Option<Vec<i64>>, found: &mut Option<State>| {
             if let Some(values) = state.values(model)
@@ -421,16 +430,12 @@ fn serve(
                 better = true;
             }
         };
-        for way in 0..WAYS {
-            if let Some(state) = whole_patterns(model, &relaxed, way, &mut decisions) {
-                consider(state, &mut best, &mut found);
-            }
-            // The last of the levels is worth one try: who waits longest.
-            if is_out
-                || level + 1 == model.levels && level > 0
-                || best.as_ref().is_some_and(|best| best[..level] == held[..] && best[level] <= bound)
-            {
-                break;
+        if !is_at_bound(&best)
+            && let Some(state) = whole_patterns(model, &relaxed, &mut decisions)
+        {
+            consider(state.clone(), &mut best, &mut found);
+            if !is_out && is_worth_more && !is_at_bound(&best) {
+                consider(filled_again(model, state, (&held, bound)), &mut best, &mut found);
             }
         }
         if is_out {
@@ -449,7 +454,8 @@ fn serve(
             && values[level] > proof.bound
         {
             let mut state = state.clone();
-            let limits = (&mut repairs, Allowance::of(work), &mut decisions);
+            let most = if is_worth_more { work.min(REPAIRS_OF_A_LEVEL) } else { work };
+            let limits = (&mut repairs, Allowance::of(most), &mut decisions);
             repair(model, &mut state, (level, bound), limits);
             consider(state, &mut best, &mut found);
         }
@@ -472,22 +478,14 @@ fn serve(
 }
 
 /// As many patterns as the relaxation uses whole; what is left over is decided
-/// together and halved. All but the first way leave over some copies more, so
-/// that what is left has a choice.
-fn whole_patterns(
-    model: &Model<'_>,
-    relaxed: &master::Relaxed,
-    way: u64,
-    decisions: &mut Decisions,
-) -> Option<State> {
+/// together and halved.
+fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, decisions: &mut Decisions) -> Option<State> {
     let mut state = State::empty(model);
     let mut open = Vec::new();
     for (k, kind) in model.kinds.iter().enumerate() {
         let mut left = i64::from(kind.copies);
-        for (i, (pattern, value)) in relaxed.used[k].iter().enumerate() {
-            let mixed = super::program::mix((i as u64) << 8 | way);
-            let back = i64::from(way > 0 && mixed % 5 < way);
-            let whole = ((value + 1e-6).floor() as i64 - back).clamp(0, left);
+        for (pattern, value) in &relaxed.used[k] {
+            let whole = ((value + 1e-6).floor() as i64).clamp(0, left);
             let piece = model::Piece { kind: k, copies: 1, does: pattern.clone() };
             state.pieces.extend((0..whole).map(|_| piece.clone()));
             left -= whole;
@@ -501,6 +499,17 @@ fn whole_patterns(
     halve(model, &mut state, decisions)?;
     state.trim(model);
     Some(state)
+}
+
+/// A state that comes to these values at the levels before, with a few copies filled again and again while the next level
+/// is above its bound.
+fn filled_again(model: &Model<'_>, mut state: State, (held, bound): (&[i64], i64)) -> State {
+    let level = held.len();
+    if state.values(model).is_some_and(|values| values[..level] == *held && values[level] > bound) {
+        refill::refill(model, &mut state, (level, bound), Allowance::of(FILLING));
+        state.trim(model);
+    }
+    state
 }
 
 /// Decides a few copies anew, again and again, while the level is above its bound.
