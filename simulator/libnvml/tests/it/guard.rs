@@ -233,6 +233,7 @@ impl Target {
                     content
                 }
                 "c_char" if kind.starts_with("*const") => self.text(name, choice),
+                "nvmlPciInfo_t" if name == "nvmlDeviceQueryDrainState" => self.address(),
                 // A place that is free, for a slice of this size.
                 "nvmlGpuInstancePlacement_t" if kind.starts_with("*const") => words(&[2, 1]),
                 "nvmlComputeInstancePlacement_t" if kind.starts_with("*const") => words(&[0, 1]),
@@ -273,6 +274,12 @@ impl Target {
             _ => uuid,
         };
         CString::new(text).unwrap().into_bytes_with_nul()
+    }
+
+    /// As much of the second GPU's address as the first headers had.
+    fn address(&self) -> Vec<u8> {
+        let part = |from: usize| u32::from_str_radix(&self.named[2][from..from + 2], 16).unwrap();
+        [vec![0; 16], words(&[0, part(9), part(12), 0])].concat()
     }
 
     /// A request about a set of the system's events: the version, words, the set, words.
