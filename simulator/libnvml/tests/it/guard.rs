@@ -86,19 +86,19 @@ impl Drop for Guarded {
 /// How much room a caller has behind a pointer of a type, and the version that
 /// What one call is made of.
 #[derive(Clone, Debug)]
-struct Choice {
+pub(crate) struct Choice {
     /// Which of the handles.
-    handle: usize,
+    pub(crate) handle: usize,
     /// The number in place of every plain number.
-    number: u32,
+    pub(crate) number: u32,
     /// How long texts and the caller's arrays are.
-    length: usize,
+    pub(crate) length: usize,
     /// The first word of a struct: none of a version that its type has, or any.
-    word: Option<u32>,
+    pub(crate) word: Option<u32>,
 }
 
-struct Target {
-    sim: Sim,
+pub(crate) struct Target {
+    pub(crate) sim: Sim,
     handles: BTreeMap<&'static str, Vec<usize>>,
     /// How the second GPU is found: its UUID, serial number and address on the bus.
     named: [String; 3],
@@ -109,7 +109,7 @@ struct Target {
 
 impl Target {
     /// A node with a GPU that is cut, one that is whole, and events to come.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // With links beside PCIe, and with a card that has no MIG and older counters.
         let machine = Machine::new("node-a", DriverBranch::default(), store::now());
         let machine = machine.built_as(Topology::find("dgx-h100").unwrap());
@@ -200,7 +200,7 @@ impl Target {
         reloaded.unwrap().unwrap();
     }
 
-    fn call(&mut self, entry: &Entry, choice: &Choice) -> u32 {
+    pub(crate) fn call(&mut self, entry: &Entry, choice: &Choice) -> u32 {
         let Entry { name, arguments } = entry;
         let mut values = [0; 6];
         let mut rooms = Vec::new();
