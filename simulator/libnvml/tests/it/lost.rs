@@ -48,7 +48,7 @@ fn the_neighbour_of_a_lost_gpu_answers_as_before() {
     let mut target = Target::new();
     let reads = |entry: &Entry| entry.name.starts_with("nvmlDeviceGet") && entry.arguments.len() == 2;
     let asked: Vec<_> = asked_with(&["nvmlDevice_t"]).into_iter().filter(reads).collect();
-    let mut answers = |target: &mut Target| -> Vec<_> {
+    let answers = |target: &mut Target| -> Vec<_> {
         asked.iter().map(|entry| (entry.name.clone(), target.call(entry, &choice(OF_ANOTHER)))).collect()
     };
     let before = answers(&mut target);
