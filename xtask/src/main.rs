@@ -28,6 +28,7 @@ mod release_check;
 mod rights;
 mod sanitize;
 mod sim_lib;
+mod sources;
 mod steps;
 mod tasks;
 mod tools;

@@ -212,16 +212,7 @@ impl Family {
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
         let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
-        let mut ours = Vec::new();
-        for entry in
-            fs::read_dir(&module).with_context(|| format!("cannot read the folder {}", module.display()))?
-        {
-            let name = entry?.file_name().into_string().unwrap_or_default();
-            if name.ends_with(".go") {
-                ours.push((name.clone(), read(&name)?));
-            }
-        }
-        ours.sort();
+        let ours = crate::sources::of(&module)?;
         let mut linker = "-s -w".to_owned();
         if let Some((packages, of)) = self.stamped {
             let version = version_of(&go_mod, of)

@@ -54,11 +54,16 @@ const RATINGS: &[Rating] = &[
     rated("NVIDIA A100-SXM4-40GB", 400, Some(100)),
     rated("NVIDIA A100 80GB PCIe", 300, Some(150)),
     rated("NVIDIA A100-SXM4-80GB", 400, Some(100)),
-    // Printed (evidence id 36921727690).
+    // Printed (evidence ids 36921727690, 52223953497, 69603632430).
     rated("NVIDIA A800-SXM4-80GB", 400, None),
+    rated("NVIDIA A800-SXM4-40GB", 400, None),
+    rated("NVIDIA A800 80GB PCIe", 300, None),
     rated("NVIDIA A800 40GB Active", 240, None),
     rated("NVIDIA A30", 165, Some(100)),
     rated("NVIDIA H100 PCIe", 350, Some(200)),
+    // Printed (19173983937, 69706101187).
+    rated("NVIDIA H800", 700, Some(200)),
+    rated("NVIDIA H800 PCIe", 350, None),
     // With driver 580.159.04, and PyTorch at work.
     rated("NVIDIA H100 80GB HBM3", 700, Some(200)).seen(70_000, 119_000, 690_000),
     rated("NVIDIA H100 NVL", 400, Some(200)),

@@ -62,10 +62,15 @@ impl<'m> Nvml<'m> {
             Device::Gpu { index, epoch }
                 if epoch == self.machine.epoch && self.machine.gpu(index).is_some() =>
             {
-                Ok(index)
+                self.present(index).map(|()| index)
             }
             Device::Gpu { .. } | Device::Mig(_) => Err(NvmlError::InvalidArgument),
         }
+    }
+
+    /// Nothing is known of a GPU that fell off the bus, nor of what was on it: what was read before is no answer.
+    fn present(&self, gpu: u16) -> Reply<()> {
+        if self.state(gpu).lost { Err(NvmlError::GpuIsLost) } else { Ok(()) }
     }
 
     pub(crate) fn state(&self, gpu: u16) -> &Gpu {
@@ -73,11 +78,13 @@ impl<'m> Nvml<'m> {
     }
 
     pub(crate) fn instance(&self, handle: InstanceHandle) -> Reply<&GpuInstance> {
-        self.machine
+        let gi = self
+            .machine
             .gpu(handle.gpu)
             .and_then(|gpu| gpu.instances.get(&handle.id))
             .filter(|gi| gi.generation == handle.generation)
-            .ok_or(NvmlError::InvalidArgument)
+            .ok_or(NvmlError::InvalidArgument)?;
+        self.present(handle.gpu).map(|()| gi)
     }
 
     pub(crate) fn compute(&self, handle: ComputeHandle) -> Reply<(&GpuInstance, &ComputeInstance)> {
@@ -95,9 +102,7 @@ impl<'m> Nvml<'m> {
         work: impl FnOnce(&mut Self) -> Reply<T>,
         lie: impl FnOnce(&mut Self) -> T,
     ) -> Reply<T> {
-        if self.state(gpu).lost {
-            return Err(NvmlError::GpuIsLost);
-        }
+        self.present(gpu)?;
         let struck = self.machine.armed.strike(verb, Some(gpu));
         if struck.is_some() {
             self.machine.log(Some(gpu), Happened::FaultStruck { verb });
@@ -121,9 +126,7 @@ impl<'m> Nvml<'m> {
     /// As [`faulted`](Self::faulted), for a call that only reads: one that
     /// ignores its work has nothing to answer with, and reads all the same.
     pub(crate) fn read<T>(&mut self, gpu: u16, work: impl FnOnce(&Self) -> Reply<T>) -> Reply<T> {
-        if self.state(gpu).lost {
-            return Err(NvmlError::GpuIsLost);
-        }
+        self.present(gpu)?;
         let struck = self.machine.armed.strike(Verb::Query, Some(gpu));
         if struck.is_some() {
             self.machine.log(Some(gpu), Happened::FaultStruck { verb: Verb::Query });
@@ -166,18 +169,18 @@ impl<'m> Nvml<'m> {
     /// A GPU or a MIG device, by its UUID.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound`, `GpuIsLost`.
     pub fn device_handle_by_uuid(&mut self, uuid: &str) -> Reply<Device> {
         self.initialised()?;
         for (index, gpu) in (0u16..).zip(&self.machine.gpus) {
             if gpu.uuid == uuid {
-                return Ok(Device::Gpu { index, epoch: self.machine.epoch });
+                return self.present(index).map(|()| Device::Gpu { index, epoch: self.machine.epoch });
             }
             for (gi, ci) in gpu.mig_devices() {
                 // Drivers with the short form find the long one as well.
                 let long = || format!("MIG-{}/{}/{}", gpu.uuid, gi.id, ci.id) == uuid;
                 if gpu.mig_uuid(gi, ci) == uuid || long() {
-                    return Ok(Device::Mig(compute_handle(index, gi, ci)));
+                    return self.present(index).map(|()| Device::Mig(compute_handle(index, gi, ci)));
                 }
             }
         }

@@ -127,6 +127,10 @@ impl Call<'_> {
         for argument in arguments {
             argument.check(self.handles)?;
         }
+        let is_lost = |gpu| self.session.machine().gpu(gpu).is_some_and(|gpu| gpu.lost);
+        if arguments.iter().filter_map(|argument| argument.gpu(self.handles)).any(is_lost) {
+            return Err(NvmlError::GpuIsLost);
+        }
         let gpu = || arguments.iter().find_map(|argument| argument.gpu(self.handles));
         let struck = name.map_or(Ok(None), |name| self.session.strike(name, gpu));
         match struck? {

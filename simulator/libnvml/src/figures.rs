@@ -136,6 +136,8 @@ const SHEETS: &[Sheet] = &[
     of("NVIDIA A30", 1440, 1215, 4),
     of("NVIDIA H100 PCIe", 1755, 1593, 5),
     of("NVIDIA H100 80GB HBM3", 1980, 2619, 5),
+    // Printed (evidence id 19173983937).
+    of("NVIDIA H800", 1980, 2619, 5),
     of("NVIDIA H100 NVL", 1785, 2619, 5),
     of("NVIDIA H200", 1980, 3201, 5),
     // The clock was printed (evidence id 70893487575); its memory is as fast as that of the H200.

@@ -79,15 +79,17 @@ impl Session {
     /// Whether what a handle stands for is gone.
     pub(crate) fn is_stale(&mut self, handle: Handle) -> bool {
         let mut nvml = self.machine.nvml(self.caller);
-        match handle {
+        // What is on a GPU that fell off the bus is not gone: whoever asks is told that the GPU is lost.
+        let known = match handle {
             Handle::Device(gpu::Device::Gpu { .. })
             | Handle::Events(_)
             | Handle::SystemEvents(_)
-            | Handle::Sample(_) => false,
-            Handle::Device(mig) => nvml.parent(mig).is_err(),
-            Handle::GpuInstance(instance) => nvml.gpu_instance_info(instance).is_err(),
-            Handle::ComputeInstance(instance) => nvml.compute_instance_info(instance).is_err(),
-        }
+            | Handle::Sample(_) => Ok(()),
+            Handle::Device(mig) => nvml.parent(mig).map(drop),
+            Handle::GpuInstance(instance) => nvml.gpu_instance_info(instance).map(drop),
+            Handle::ComputeInstance(instance) => nvml.compute_instance_info(instance).map(drop),
+        };
+        known == Err(NvmlError::InvalidArgument)
     }
 
     /// Runs a query: on the copy, unless it would use up a fault.

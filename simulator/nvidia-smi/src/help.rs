@@ -48,6 +48,9 @@ nvidia-smi [OPTION [VALUE]] ...      a value may also stand behind =
     mig                              GPU instances and compute instances: nvidia-smi mig -h
     dmon, pmon                       GPUs and processes, again and again: nvidia-smi dmon -h
     topo, nvlink                     how GPUs are connected: nvidia-smi topo -h
+    conf-compute -f|-d|-e|-grs|-q    confidential computing, which is off
+    c2c -s, power-profiles -l,
+    drain -q -p ADDRESS              other states that nothing here changes
     -h,   --help                     this
     --version                        versions of the tool, the library and the driver
 

@@ -10,6 +10,7 @@
 //! This module uses NVML's own terms.
 
 mod compute;
+mod confidential;
 mod device;
 mod engines;
 mod event;
@@ -30,6 +31,7 @@ use crate::code::Code;
 use crate::error::{Error, Result};
 
 pub use compute::{ComputeInstance, ComputeInstanceInfo, ComputeProfile};
+pub use confidential::{ConfidentialCapabilities, ConfidentialState};
 pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mode, Process};
 pub use engines::Engines;
 pub use event::{Event, EventSet};

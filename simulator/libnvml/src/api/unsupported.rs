@@ -74,7 +74,6 @@ not_supported! {
     nvmlDeviceGetNvlinkBwMode(a: Device, b: Ignored);
     nvmlDeviceSetNvlinkBwMode(a: Device, b: Ignored);
     nvmlDeviceModifyDrainState(a: Ignored, b: c_uint);
-    nvmlDeviceQueryDrainState(a: Ignored, b: Ignored);
     nvmlDeviceRemoveGpu_v2(a: Ignored, b: c_uint, c: c_uint);
     nvmlDeviceDiscoverGpus(a: Ignored);
     nvmlDeviceGetHostVgpuMode(a: Device, b: Ignored);

@@ -86,19 +86,19 @@ impl Drop for Guarded {
 /// How much room a caller has behind a pointer of a type, and the version that
 /// What one call is made of.
 #[derive(Clone, Debug)]
-struct Choice {
+pub(crate) struct Choice {
     /// Which of the handles.
-    handle: usize,
+    pub(crate) handle: usize,
     /// The number in place of every plain number.
-    number: u32,
+    pub(crate) number: u32,
     /// How long texts and the caller's arrays are.
-    length: usize,
+    pub(crate) length: usize,
     /// The first word of a struct: none of a version that its type has, or any.
-    word: Option<u32>,
+    pub(crate) word: Option<u32>,
 }
 
-struct Target {
-    sim: Sim,
+pub(crate) struct Target {
+    pub(crate) sim: Sim,
     handles: BTreeMap<&'static str, Vec<usize>>,
     /// How the second GPU is found: its UUID, serial number and address on the bus.
     named: [String; 3],
@@ -109,7 +109,7 @@ struct Target {
 
 impl Target {
     /// A node with a GPU that is cut, one that is whole, and events to come.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // With links beside PCIe, and with a card that has no MIG and older counters.
         let machine = Machine::new("node-a", DriverBranch::default(), store::now());
         let machine = machine.built_as(Topology::find("dgx-h100").unwrap());
@@ -200,7 +200,7 @@ impl Target {
         reloaded.unwrap().unwrap();
     }
 
-    fn call(&mut self, entry: &Entry, choice: &Choice) -> u32 {
+    pub(crate) fn call(&mut self, entry: &Entry, choice: &Choice) -> u32 {
         let Entry { name, arguments } = entry;
         let mut values = [0; 6];
         let mut rooms = Vec::new();
@@ -233,6 +233,7 @@ impl Target {
                     content
                 }
                 "c_char" if kind.starts_with("*const") => self.text(name, choice),
+                "nvmlPciInfo_t" if name == "nvmlDeviceQueryDrainState" => self.address(),
                 // A place that is free, for a slice of this size.
                 "nvmlGpuInstancePlacement_t" if kind.starts_with("*const") => words(&[2, 1]),
                 "nvmlComputeInstancePlacement_t" if kind.starts_with("*const") => words(&[0, 1]),
@@ -273,6 +274,12 @@ impl Target {
             _ => uuid,
         };
         CString::new(text).unwrap().into_bytes_with_nul()
+    }
+
+    /// As much of the second GPU's address as the first headers had.
+    fn address(&self) -> Vec<u8> {
+        let part = |from: usize| u32::from_str_radix(&self.named[2][from..from + 2], 16).unwrap();
+        [vec![0; 16], words(&[0, part(9), part(12), 0])].concat()
     }
 
     /// A request about a set of the system's events: the version, words, the set, words.

@@ -7,6 +7,7 @@ mod figures;
 mod guard;
 mod hostile;
 mod library;
+mod lost;
 mod mig;
 mod power;
 mod sheets;

@@ -13,12 +13,11 @@ use crate::support::raw::*;
 
 /// Products of which we have no figures, and why. Each is absent as NOT_SUPPORTED is.
 const ABSENT: &[(&str, &[&str], &str)] = &[
-    ("NVIDIA A800-SXM4-40GB", &["clock", "link", "power"], "no data sheet and no transcript was found"),
+    ("NVIDIA A800-SXM4-40GB", &["clock", "link"], "a transcript has its power limit, and no clocks"),
     ("NVIDIA A800 40GB Active", &["clock", "link"], "the data sheet has its power, and no clocks"),
     ("NVIDIA A800-SXM4-80GB", &["clock", "link"], "transcripts have its power limit, and no clocks"),
-    ("NVIDIA A800 80GB PCIe", &["clock", "link", "power"], "no data sheet and no transcript was found"),
-    ("NVIDIA H800", &["clock", "link", "power"], "no data sheet and no transcript was found"),
-    ("NVIDIA H800 PCIe", &["clock", "link", "power"], "no data sheet and no transcript was found"),
+    ("NVIDIA A800 80GB PCIe", &["clock", "link"], "transcripts have its power limit, and no clocks"),
+    ("NVIDIA H800 PCIe", &["clock", "link"], "a transcript has its power limit, and no clocks"),
     ("NVIDIA H800 NVL", &["clock", "link", "power"], "no data sheet and no transcript was found"),
     (
         "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
@@ -96,7 +95,7 @@ fn every_product_says_its_clock_link_and_power_or_is_listed_with_a_reason() {
 #[test]
 fn a_product_has_the_figures_of_its_own_sheet() {
     let all = products();
-    let cards = ["NVIDIA H200", "NVIDIA H200 NVL", "NVIDIA A2", "NVIDIA A10G", "NVIDIA A16"];
+    let cards = ["NVIDIA H200", "NVIDIA H200 NVL", "NVIDIA A2", "NVIDIA A10G", "NVIDIA A16", "NVIDIA H800"];
     let sim = node(cards.map(|card| &all[card]));
     let figures = |index| {
         let device = sim.gpu(index).unwrap();
@@ -107,13 +106,14 @@ fn a_product_has_the_figures_of_its_own_sheet() {
         (clock.ok(), lanes.ok(), limit.unwrap())
     };
     assert_eq!(
-        [0, 1, 2, 3, 4].map(figures),
+        [0, 1, 2, 3, 4, 5].map(figures),
         [
             (Some(1980), Some(16), 700_000),
             (Some(1785), Some(16), 600_000),
             (Some(1770), Some(8), 60_000),
             (Some(1710), Some(16), 300_000),
             (None, None, 62_500),
+            (Some(1980), Some(16), 700_000),
         ]
     );
     sim.shutdown().unwrap();

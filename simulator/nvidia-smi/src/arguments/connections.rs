@@ -176,7 +176,11 @@ pub(super) fn topo(mut words: Words) -> Result<Command, Refused> {
             unknown => return Err(Refused::stray(unknown)),
         });
     }
-    let [asked] = <[Asked; 1]>::try_from(asked).map_err(|_| refused())?;
+    // The real program answers several questions, too.
+    if asked.len() > 1 {
+        return Err(Refused::not_simulated("topo with several questions"));
+    }
+    let asked = asked.pop().ok_or_else(refused)?;
     Ok(Command::Topology(match (asked, gpus.as_deref()) {
         (Asked::Matrix, None) => Topology::Matrix,
         (Asked::NearCpu(cpu), None) => Topology::NearCpu(cpu),

@@ -77,7 +77,13 @@ pub(super) fn parse(mut words: Words) -> Result<Command, Refused> {
             }
         }
     }
-    let mut action = actions.pop().ok_or_else(refused)?;
+    // The real program answers the next two, and there is no capture of what it says.
+    if actions == [MigAction::ListGpuProfiles, MigAction::ListPlacements] {
+        return Err(Refused::not_simulated("mig -lgip -lgipp"));
+    }
+    let Some(mut action) = actions.pop() else {
+        return Err(Refused::not_simulated("mig without a command"));
+    };
     if !actions.is_empty() {
         return Err(refused());
     }

@@ -7,6 +7,7 @@ mod known;
 mod mig;
 mod monitors;
 mod others;
+mod states;
 #[cfg(test)]
 mod tests;
 mod wishes;
@@ -19,6 +20,7 @@ use crate::render::log::Section;
 pub(crate) use connections::{Numa, NvlinkQuestion, Path, PeerAccess, Topology};
 pub(crate) use mig::{MigAction, MigCommand};
 pub(crate) use monitors::{Form, Metric, ProcessMetric, Rounds, Stamp};
+pub(crate) use states::{Confidential, State};
 use wishes::Wishes;
 
 /// What is to be done.
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     BoostSliders(Targets),
     /// Any question of `vgpu`.
     Vgpu(Targets),
+    /// A question of `conf-compute`, `c2c`, `power-profiles` or `drain`.
+    State(State),
 }
 
 /// What `--query-…` asks about.
@@ -286,6 +290,10 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, Refused> {
             "compute-policy" => others::compute_policy(words),
             "boost-slider" => others::boost_slider(words),
             "vgpu" => others::vgpu(words),
+            "conf-compute" => states::conf_compute(words),
+            "c2c" => states::c2c(words),
+            "power-profiles" => states::power_profiles(words),
+            "drain" => states::drain(words),
             known if known::is_subcommand(known) => Err(Refused::not_simulated(known)),
             unknown => Err(Refused::unknown(unknown)),
         };

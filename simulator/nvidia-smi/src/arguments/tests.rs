@@ -142,7 +142,7 @@ fn what_only_the_real_program_has_is_no_typing_error() {
 fn output_is_repeated_and_goes_to_files_where_it_is_output() {
     let repeated = |every, file: Option<&str>| Repeated { every, file: file.map(str::to_owned) };
     let summary = |repeated| Ok(Command::Summary { targets: Targets::default(), repeated });
-    for line in ["-l", "-l 5", "-l=5", "--loop=5", "-lms 5000", "--loop-ms=5000"] {
+    for line in ["-l", "-l 5", "-l=5", "--loop=5", "-lms 5000", "--loop-ms=5000", "-lms often"] {
         assert_eq!(parsed(line), summary(repeated(Some(5000), None)), "{line}");
     }
     assert_eq!(parsed("-f out.txt"), summary(repeated(None, Some("out.txt"))));

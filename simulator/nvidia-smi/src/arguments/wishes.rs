@@ -121,7 +121,11 @@ impl Wishes {
                 self.repeated.every = Some(interval(seconds.checked_mul(1000))?);
             }
             "-lms" | "--loop-ms" => {
-                self.repeated.every = Some(interval(words.optional_number())?);
+                let written = words.option.clone();
+                let value = words.optional_value().ok_or_else(|| Refused::without_value(&written))?;
+                // A word that is no number is taken, too (driver 580.159.04); how long that one waits is not known.
+                let milliseconds = value.parse().ok().or_else(|| LOOP.checked_mul(1000));
+                self.repeated.every = Some(interval(milliseconds)?);
             }
             _ => return Ok(false),
         }

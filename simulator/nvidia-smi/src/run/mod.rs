@@ -4,6 +4,7 @@ mod connections;
 mod monitors;
 mod others;
 mod queries;
+mod states;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -203,6 +204,7 @@ impl Session<'_> {
             Command::ComputePolicies(targets) => self.compute_policies(&targets),
             Command::BoostSliders(targets) => self.boost_sliders(&targets),
             Command::Vgpu(targets) => self.vgpus(&targets),
+            Command::State(state) => self.state(state),
             Command::LogOfUnits { form, file: _ } => self.log_of_units(form),
             Command::ListExcluded => self.excluded(),
         }

@@ -71,6 +71,11 @@ fn power_and_loads() {
 }
 
 #[test]
+fn states_that_nothing_changes() {
+    story("states");
+}
+
+#[test]
 fn modes_and_resets() {
     story("modes");
 }
