@@ -202,9 +202,25 @@ fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
     check("its pod ends", &|_, agent| {
         agent["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z".into();
     });
+    check("its pod has failed", &|_, agent| agent["status"]["phase"] = "Failed".into());
     check("its pod is another one", &|_, agent| agent["metadata"]["uid"] = "uid-agent-2".into());
     check("it is on another node", &|_, agent| agent["spec"]["nodeName"] = "n2".into());
     check("it reported in another boot", &|said, _| said["status"]["agent"]["bootId"] = "b-0".into());
+}
+
+/// Its pod is there and ready. What is said of the GPUs is of somebody else, or of before a reboot.
+#[test]
+fn an_agent_that_has_not_itself_seen_the_gpus_in_this_boot_changes_nothing() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    for (what, value) in [("by", "Controller"), ("bootId", "b-0")] {
+        let mut said = report(&slices);
+        said["status"]["observed"][what] = value.into();
+        let mut handed = node("n1");
+        handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+        let seen = see(&[handed, node("n2"), said, agent_pod(), user("p", "uid-p", &[("mig-3g.40gb", 1)])]);
+        assert!(facts(&seen).agent.as_ref().is_some_and(|agent| !agent.alive), "{what}");
+        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
+    }
 }
 
 #[test]
