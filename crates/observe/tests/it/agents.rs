@@ -208,21 +208,6 @@ fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
     check("it reported in another boot", &|said, _| said["status"]["agent"]["bootId"] = "b-0".into());
 }
 
-/// Its pod is there and ready. What is said of the GPUs is of somebody else, or of before a reboot.
-#[test]
-fn an_agent_that_has_not_itself_seen_the_gpus_in_this_boot_changes_nothing() {
-    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
-    for (what, value) in [("by", "Controller"), ("bootId", "b-0")] {
-        let mut said = report(&slices);
-        said["status"]["observed"][what] = value.into();
-        let mut handed = node("n1");
-        handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
-        let seen = see(&[handed, node("n2"), said, agent_pod(), user("p", "uid-p", &[("mig-3g.40gb", 1)])]);
-        assert!(facts(&seen).agent.as_ref().is_some_and(|agent| !agent.alive), "{what}");
-        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
-    }
-}
-
 #[test]
 fn a_slice_of_a_pod_that_is_gone_is_idle_although_kubelets_checkpoint_still_names_it() {
     let slices = json!([slice("1g.10gb", 0, &["uid-gone"]), slice("1g.10gb", 1, &["uid-done"])]);

@@ -124,3 +124,18 @@ fn a_recorded_fleet_with_agents_is_seen_as_it_is_with_its_names_and_without() {
         assert_eq!(actuator(&again), Actuator::Agent, "{what}");
     }
 }
+
+/// Its pod is there and ready. What is said of the GPUs is of somebody else, or of before a reboot.
+#[test]
+fn an_agent_that_has_not_itself_seen_the_gpus_in_this_boot_changes_nothing() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    for (what, value) in [("by", "Controller"), ("bootId", "b-0")] {
+        let mut said = report(&slices);
+        said["status"]["observed"][what] = value.into();
+        let mut handed = node("n1");
+        handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+        let seen = see(&[handed, node("n2"), said, agent_pod()]);
+        assert!(facts(&seen).agent.as_ref().is_some_and(|agent| !agent.alive), "{what}");
+        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
+    }
+}
