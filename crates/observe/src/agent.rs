@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::{Account, BootId, ChangeId, Container, DeviceId, GpuUuid, PodLife, PodUid, Stage};
+use agent::{Account, ChangeId, Container, DeviceId, GpuUuid, PodLife, PodUid, Stage};
 use api::GpuNode;
 use api::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
 use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
@@ -59,7 +59,7 @@ pub(crate) fn read<'a>(
     let alive = !unguarded
         && observed.by == ObservedBy::Agent
         && boot == Some(boot_id.as_str())
-        && account.boot == BootId(boot_id.clone())
+        && observed.boot_id.as_ref() == Some(boot_id)
         && pods.iter().any(is_its_pod);
     Some(Agent {
         observed,

@@ -162,9 +162,10 @@ fn accepted(about: &About<'_>) -> Wanted {
 }
 
 /// What an administrator does about GPUs of which nobody knows what is idle.
-const INSTALL_AGENT: &str = "A node agent knows which slices are idle, and none reports from these nodes: the Helm chart \
+const INSTALL_AGENT: &str = "A node agent knows which slices are idle. Where none reports from these nodes, the Helm chart \
     installs it with agent.enabled=true; under OLM, apply what `helm template slicewright charts/slicewright --set \
-    agent.enabled=true --show-only templates/agent.yaml` renders (docs/guides/olm.md)";
+    agent.enabled=true --show-only templates/agent.yaml` renders (docs/guides/olm.md). Where one reports, it does not know yet \
+    which slice a new pod got";
 
 /// Whether an agent on its nodes could show that there are slices for it.
 const fn lacks_agent(request: &RequestReport) -> bool {

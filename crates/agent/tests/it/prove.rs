@@ -1,6 +1,9 @@
 //! The controller's proof.
 
-use agent::{Container, Gate, GpuState, Permit, PodLife, PodList, PodUid, ReportNumber, Unproven, Writes};
+use agent::{
+    BootId, ChangeState, Container, Gate, GpuState, Outcome, Permit, PodLife, PodList, PodUid, ReportNumber,
+    Stage, Unproven, Writes,
+};
 
 use crate::scene::{Scene, device, listed, pod, recorded, wish};
 
@@ -137,6 +140,18 @@ fn a_gate_that_is_open_or_was_closed_for_another_change_proves_nothing() {
     scene.gate = Gate::Ajar;
     scene.writes(Writes::Report);
     assert_eq!(scene.prove(Vec::new()), Err(Unproven::GateNotClosed));
+}
+
+/// What there is now may be somebody's by the next change.
+#[test]
+fn a_change_that_is_over_gets_no_permit() {
+    let mut scene = closed();
+    scene.account.as_mut().unwrap().change = Some(ChangeState {
+        id: scene.wish.as_ref().unwrap().id.clone(),
+        boot: BootId(scene.boot.to_owned()),
+        stage: Stage::Ended(Outcome::Done),
+    });
+    assert_eq!(scene.prove(vec![pod("u1", "3g@4")]), Err(Unproven::Ended));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program: each module is one file of tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod agents_policy;
 mod browser;
 mod clusters;
 mod documents;

@@ -1,6 +1,6 @@
 //! Converts objects to a snapshot's text: one line for each object, in the order of kinds and names, so
 //! that two recordings of one fleet differ only where the fleet does. Fields that the API server sets for
-//! each object (uids, versions) and unused fields are omitted.
+//! each object (uids, versions) and unused fields are omitted, but for the uids by which node agents name pods.
 
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         legacy: _,
         sources: _,
     } = objects;
-    let mut all = All(Vec::new());
+    let mut all = All { documents: Vec::new(), agents_report: objects.agents_report() };
     all.extend("v1", "Node", nodes.values().map(AsRef::as_ref));
     all.extend("v1", "Namespace", namespaces.values());
     all.extend("scheduling.k8s.io/v1", "PriorityClass", priority_classes.values());
@@ -136,10 +136,15 @@ fn documents(objects: &Objects) -> Vec<Value> {
     });
     all.extend(api::API_VERSION, "GpuPartitionPolicy", policies.collect::<Vec<_>>().iter());
     all.extend(api::API_VERSION, "GpuNode", gpu_nodes.values().map(AsRef::as_ref));
-    all.0
+    all.documents
 }
 
-struct All(Vec<Value>);
+struct All {
+    documents: Vec<Value>,
+    /// Then pods that are on a node keep their uids: by these an agent says who holds a slice, and which pod it is
+    /// itself.
+    agents_report: bool,
+}
 
 impl All {
     fn extend<'a, T: Serialize + 'a>(
@@ -154,17 +159,25 @@ impl All {
                 fields.insert("apiVersion".to_owned(), json!(api_version));
                 fields.insert("kind".to_owned(), json!(kind));
             }
-            self.0.push(clean(value));
+            let is_named_by_uid = self.agents_report && kind == "Pod" && is_on_a_node(&value);
+            self.documents.push(clean(value, is_named_by_uid));
         }
     }
 }
 
+fn is_on_a_node(pod: &Value) -> bool {
+    pod.pointer("/spec/nodeName").is_some_and(Value::is_string)
+}
+
 /// Without what the API server makes anew for each object, without who wrote
 /// which field, and without what is empty.
-fn clean(mut value: Value) -> Value {
+fn clean(mut value: Value, is_named_by_uid: bool) -> Value {
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["uid", "resourceVersion", "managedFields", "generation", "selfLink"] {
+        for field in ["resourceVersion", "managedFields", "generation", "selfLink"] {
             metadata.remove(field);
+        }
+        if !is_named_by_uid {
+            metadata.remove("uid");
         }
         for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(owner) = owner.as_object_mut() {

@@ -202,6 +202,7 @@ fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
     check("its pod ends", &|_, agent| {
         agent["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z".into();
     });
+    check("its pod has failed", &|_, agent| agent["status"]["phase"] = "Failed".into());
     check("its pod is another one", &|_, agent| agent["metadata"]["uid"] = "uid-agent-2".into());
     check("it is on another node", &|_, agent| agent["spec"]["nodeName"] = "n2".into());
     check("it reported in another boot", &|said, _| said["status"]["agent"]["bootId"] = "b-0".into());

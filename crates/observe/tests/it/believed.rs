@@ -1,7 +1,13 @@
 //! Which reports of an agent are acted upon.
 
-use observe::Actuator;
+use std::collections::BTreeSet;
+
+use observe::snapshot::record::{self, Recording};
+use observe::snapshot::redact::{Keep, redact};
+use observe::snapshot::{self, Provenance};
+use observe::{Actuator, Objects};
 use planner::inventory::{ChangeScope, Hold};
+use planner::names::PodRef;
 use serde_json::{Value, json};
 
 use crate::agents::{actuator, agent_pod, facts, owner, report, slice};
@@ -90,4 +96,46 @@ fn on_a_node_that_offers_otherwise_than_its_agent_reports_nobody_is_told_that_a_
     // Of an agent that is away something else is said.
     let away = held(seconds(20), pod("a", "p", &[], Some("n1"))).0;
     assert!(away != Some(Hold::NotEstablished { why: why.to_owned() }), "{away:?}");
+}
+
+/// Agents name pods by their uids, in who holds a slice and in which pod they are. A recording without these would have no
+/// agent that counts, and the plan from it would not be the operator's.
+#[test]
+fn a_recorded_fleet_with_agents_is_seen_as_it_is_with_its_names_and_without() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    let mut computes = pod("a", "p", &[("mig-3g.40gb", 1)], Some("n1"));
+    computes["metadata"]["uid"] = "uid-p".into();
+    let waits = pod("a", "q", &[("mig-1g.10gb", 1)], None);
+    let mut whole = Objects::default();
+    let handed = [node("n1"), node("n2"), report(&slices), agent_pod(), computes, waits];
+    let seen = see_with(&handed, |all| whole = all.clone());
+    assert_eq!(crate::words::slices(node_of(&seen, "n1"), 0), ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]);
+    let (without_names, names) =
+        redact(&whole, &Keep { namespaces: BTreeSet::new(), labels: BTreeSet::new() });
+    let p = names.pod(&PodRef { namespace: "a".to_owned(), name: "p".to_owned() }).to_string();
+    for (what, objects, p) in [("as it is", &whole, "a/p".to_owned()), ("without names", &without_names, p)] {
+        let recording = Recording { taken_at: now(), cluster: None, provenance: Provenance::default() };
+        let mut problems = Vec::new();
+        let again = snapshot::read("fleet.yaml", &record::text(&recording, objects), &mut problems);
+        assert_eq!(problems, []);
+        let again = see_with(&[], |all| *all = again.objects);
+        let expected = ["1g.10gb@0 idle".to_owned(), format!("3g.40gb@4 in use by {p}")];
+        assert_eq!(crate::words::slices(node_of(&again, "n1"), 0), expected, "{what}");
+        assert_eq!(actuator(&again), Actuator::Agent, "{what}");
+    }
+}
+
+/// Its pod is there and ready. What is said of the GPUs is of somebody else, or of before a reboot.
+#[test]
+fn an_agent_that_has_not_itself_seen_the_gpus_in_this_boot_changes_nothing() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    for (what, value) in [("by", "Controller"), ("bootId", "b-0")] {
+        let mut said = report(&slices);
+        said["status"]["observed"][what] = value.into();
+        let mut handed = node("n1");
+        handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+        let seen = see(&[handed, node("n2"), said, agent_pod()]);
+        assert!(facts(&seen).agent.as_ref().is_some_and(|agent| !agent.alive), "{what}");
+        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
+    }
 }

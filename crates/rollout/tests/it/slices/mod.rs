@@ -6,6 +6,7 @@
 #[allow(dead_code, unused_imports, reason = "the model also serves the tests of the agent")]
 mod model;
 
+mod believed;
 mod evictions;
 mod evidence;
 mod killed;

@@ -1,7 +1,9 @@
 //! Single stories of the walk with an agent.
 
 use jiff::SignedDuration;
-use slicewright_rollout::{Admission, Outlook, Phase, Progress, Settings, StartBlocker, WantedSlices, names};
+use slicewright_rollout::{
+    Admission, FailureReason, Outlook, Phase, Progress, Settings, StartBlocker, Trouble, WantedSlices, names,
+};
 
 use super::model::{Ask, Luck, places};
 use super::walk::{Dies, Walk};
@@ -204,7 +206,8 @@ fn an_agent_that_vanishes_before_its_claim_costs_nothing_and_after_it_the_node_s
     walk.now += SignedDuration::from_mins(11);
     walk.step(Dies::Never);
     walk.step(Dies::Never);
-    assert_eq!(phase(&walk), Phase::Failed);
+    let away = FailureReason::ChangeFailed(Trouble::AgentAway);
+    assert_eq!((phase(&walk), &walk.progress.failed), (Phase::Failed, &Some(away)));
     assert!(
         walk.cordoned && walk.held && walk.world.node.now().1 == claimed,
         "nobody opens what is half done"
