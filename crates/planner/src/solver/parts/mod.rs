@@ -91,8 +91,10 @@ const REPAIRS: usize = 60;
 const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
 /// The same at each level, where some come first.
 const REPAIRS_IN_TURN: u64 = 600_000_000;
-/// Operations for filling a few copies again and again as soon as the patterns are split, which costs less than
-/// to split them in other ways, and comes closer to the bound.
+/// Ways in which what is left over of the patterns is tried to be decided: a third costs more than it finds.
+const WAYS: u64 = 2;
+/// Operations for filling a few copies again and again as soon as the patterns are split in one of them, which costs
+/// less than to split them in many, and comes closer to the bound.
 const FILLING: u64 = 100_000_000;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
@@ -430,12 +432,15 @@ fn serve(
                 better = true;
             }
         };
-        if !is_at_bound(&best)
-            && let Some(state) = whole_patterns(model, &relaxed, &mut decisions)
-        {
-            consider(state.clone(), &mut best, &mut found);
-            if !is_out && is_worth_more && !is_at_bound(&best) {
-                consider(filled_again(model, state, (&held, bound)), &mut best, &mut found);
+        for way in 0..if is_out || !is_worth_more { 1 } else { WAYS } {
+            if is_at_bound(&best) {
+                break;
+            }
+            if let Some(state) = whole_patterns(model, &relaxed, way, &mut decisions) {
+                consider(state.clone(), &mut best, &mut found);
+                if !is_out && is_worth_more && !is_at_bound(&best) {
+                    consider(filled_again(model, state, (&held, bound)), &mut best, &mut found);
+                }
             }
         }
         if is_out {
@@ -478,14 +483,22 @@ fn serve(
 }
 
 /// As many patterns as the relaxation uses whole; what is left over is decided
-/// together and halved.
-fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, decisions: &mut Decisions) -> Option<State> {
+/// together and halved. All but the first way leave over some copies more, so
+/// that what is left has a choice.
+fn whole_patterns(
+    model: &Model<'_>,
+    relaxed: &master::Relaxed,
+    way: u64,
+    decisions: &mut Decisions,
+) -> Option<State> {
     let mut state = State::empty(model);
     let mut open = Vec::new();
     for (k, kind) in model.kinds.iter().enumerate() {
         let mut left = i64::from(kind.copies);
-        for (pattern, value) in &relaxed.used[k] {
-            let whole = ((value + 1e-6).floor() as i64).clamp(0, left);
+        for (i, (pattern, value)) in relaxed.used[k].iter().enumerate() {
+            let mixed = super::program::mix((i as u64) << 8 | way);
+            let back = i64::from(way > 0 && mixed % 5 < way);
+            let whole = ((value + 1e-6).floor() as i64 - back).clamp(0, left);
             let piece = model::Piece { kind: k, copies: 1, does: pattern.clone() };
             state.pieces.extend((0..whole).map(|_| piece.clone()));
             left -= whole;
