@@ -17,9 +17,14 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, _) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
     queues::bring(stage.cluster, stage.place)?;
     let told = waits_in_a_queue(stage, &node);
-    // Whatever came of it: other stories know no Kueue, and an operator that does not look at it.
-    let stopped = stage.to_its_end(&["delete", "notebooks", "--namespace", TEAM, "--all"]);
-    told.and(stopped)?;
+    // Whatever came of it: other stories know no Kueue.
+    let gone = leaves(stage);
+    told.and(gone)
+}
+
+/// Nobody waits in the queue any more, and Kueue goes.
+fn leaves(stage: &Stage<'_>) -> anyhow::Result<()> {
+    stage.to_its_end(&["delete", "notebooks", "--namespace", TEAM, "--all"])?;
     stage.until("nobody's pod is left", || {
         let left = stage.kubectl(&["get", "pods", "--namespace", TEAM, "--output=name"])?;
         Ok(if left.is_empty() { Ok(()) } else { Err(left) })

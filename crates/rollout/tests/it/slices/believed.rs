@@ -1,8 +1,8 @@
 //! What an agent says counts only while it lives, and while nobody else can have written it.
 
-use slicewright_rollout::{Outlook, Phase, Progress, StartBlocker};
+use slicewright_rollout::{Outlook, Phase, StartBlocker};
 
-use super::stories::{notebook, phase, recut, round, until};
+use super::stories::{notebook, of_mig_manager, phase, recut, round, until};
 use super::walk::{Dies, GPUS, Walk};
 
 /// The operator would take MIG manager from the node, and the agent would do nothing there.
@@ -11,11 +11,7 @@ fn a_node_that_mig_manager_has_stays_with_it_while_its_agent_counts_for_nothing(
     for (alive, unguarded, why) in
         [(false, false, StartBlocker::AgentAway), (true, true, StartBlocker::AgentUnguarded)]
     {
-        let mut walk = notebook();
-        walk.manager = true;
-        walk.manager_pod = true;
-        walk.config = Some("all-balanced".to_owned());
-        walk.progress = Progress::default();
+        let mut walk = of_mig_manager();
         let (gpu, layout) = recut(&walk);
         walk.want(gpu, layout);
         (walk.alive, walk.unguarded) = (alive, unguarded);

@@ -251,13 +251,19 @@ fn an_agent_that_is_back_while_a_choice_is_on_its_way_gets_no_permit_and_the_pod
     assert_eq!(walk.world.breaches, [] as [String; 0]);
 }
 
-#[test]
-fn mig_manager_stands_down_before_the_agent_changes_anything() {
+/// MIG manager has the node of the notebook.
+pub(super) fn of_mig_manager() -> Walk {
     let mut walk = notebook();
     walk.manager = true;
     walk.manager_pod = true;
     walk.config = Some("all-balanced".to_owned());
     walk.progress = Progress::default();
+    walk
+}
+
+#[test]
+fn mig_manager_stands_down_before_the_agent_changes_anything() {
+    let mut walk = of_mig_manager();
     let (gpu, layout) = recut(&walk);
     walk.want(gpu, layout);
     for _ in 0..5 {
