@@ -63,10 +63,15 @@ fn waits_in_a_queue(stage: &Stage<'_>, node: &str) -> anyhow::Result<()> {
     // The quota is for one. The second has none, so our check is not asked and nothing is cut for it.
     stage.apply(&stage.workbench("late", "half", "at-once"))?;
     stage.has_no_quota("late")?;
+    let before = stage.slices(node)?;
     stage.kubectl(&["delete", "notebook", "--namespace", TEAM, "lab"])?;
     stage.check_says("late", "Ready", "")?;
     let last = stage.runs("late-0")?;
-    ensure!(last == [first], "another slice was cut although one was given back: {last:?}");
+    // The GPU may have two such slices, and the kubelet gives either.
+    ensure!(
+        last.iter().all(|slice| before.contains(slice)) && stage.slices(node)? == before,
+        "something was cut although a slice was given back: {last:?}, and there was {before:?}"
+    );
     Ok(())
 }
 
@@ -180,10 +185,10 @@ impl Stage<'_> {
             Ok(if waits { Ok(()) } else { Err(status.to_string()) })
         })?;
         let asked = status["admissionChecks"].as_array().into_iter().flatten();
-        ensure!(
-            asked.clone().all(|one| one["state"] == "Pending"),
-            "our check speaks without quota: {status}"
-        );
+        // Kueue writes the entry itself, Pending and without a message: a sentence in it would be ours.
+        let is_kueue_s =
+            |one: &Value| one["state"] == "Pending" && one["message"].as_str().is_none_or(str::is_empty);
+        ensure!(asked.clone().all(is_kueue_s), "our check speaks without quota: {status}");
         Ok(())
     }
 }
