@@ -8,7 +8,6 @@
 //! Kueue's workloads and model servers; with `unlike` as well, each of these asks for another amount of memory.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
-mod agents;
 #[path = "../../../planner/benches/clock/mod.rs"]
 mod clock;
 mod queues;
@@ -311,41 +310,6 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool, alike: queues::Alike
     );
 }
 
-/// Fills our store with nodes whose agents report, and pods that have their slices, and plays rounds.
-fn reports_over(nodes: usize, pods: usize) {
-    let before = resident();
-    let mut store = Store::sparing();
-    rounds::fill(&mut store, &Source::Nodes, (0..nodes).map(|n| Item::node(agents::has(node(n, true)))));
-    let has_slices =
-        |n: usize| (0..pods).step_by(queues::ONE_IN).filter(move |pod| pod / queues::ONE_IN % nodes == n);
-    let of_node = |n: usize| -> Vec<Pod> { has_slices(n).map(|at| pod(at, n)).collect() };
-    let all_pods = (0..nodes).flat_map(|n| of_node(n).into_iter().chain([agents::pod(n)]));
-    rounds::fill(&mut store, &Source::Pods, all_pods.map(Item::pod));
-    rounds::fill(&mut store, &Source::GpuNodes, []);
-    for n in 0..nodes {
-        rounds::put_report(&mut store, agents::report(n, 1, &of_node(n)));
-    }
-    let filled = resident();
-    // One of its pods has ended.
-    let other = agents::report(nodes / 2, 2, &of_node(nodes / 2)[1..]);
-    let played = rounds::play_reports(&mut store, other);
-    println!(
-        "| agents | pods | filled, MiB | most, MiB | first round | at rest | writes | another report | writes |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
-    println!(
-        "| {nodes} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} | {} | {:.2?} | {} |",
-        store.pods_kept(),
-        filled - before,
-        memory("VmHWM:") - before,
-        played.first,
-        played.rest,
-        played.writes[0],
-        played.report,
-        played.writes[1],
-    );
-}
-
 fn main() {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -356,9 +320,6 @@ fn main() {
         _ => [15_000, 150_000, 100],
     };
     let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
-    if is_said("agents") {
-        return reports_over(nodes, pods);
-    }
     if is_said("rounds") {
         let alike = if is_said("unlike") { queues::Alike::InNothing } else { queues::Alike::InAllButNames };
         return rounds_over(nodes, pods, is_said("queues"), alike);

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use api::GpuNode;
 use controller::store::{Change, Foreign, Item, Source, Store};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use reconcile::{Input, MapRef, Obstacles, Round, Session, Settings, next_round};
+use reconcile::{Input, MapRef, Obstacles, Session, Settings, next_round};
 use serde_json::{Value, json};
 
 use super::{clock, host, queues};
@@ -41,7 +40,7 @@ fn dynamic(object: Value) -> Item {
     Item::bounded(serde_json::from_value(object).expect("an object of others has a kind and metadata"))
 }
 
-pub(crate) fn fill(store: &mut Store, source: &Source, items: impl IntoIterator<Item = Item>) {
+fn fill(store: &mut Store, source: &Source, items: impl IntoIterator<Item = Item>) {
     store.expect(source.clone());
     store.take(source, Change::Begin(None));
     for item in items {
@@ -102,94 +101,29 @@ pub(crate) struct Rounds {
 pub(crate) fn play(store: &mut Store, answers_checks: bool) -> Rounds {
     put_settings(store);
     let settings = Settings { answers_checks, ..Settings::default() };
-    let (mut first, mut next, mut requests) = (Duration::MAX, Duration::MAX, 0);
+    let now: Timestamp = "2026-11-20T09:00:00Z".parse().expect("a time");
+    let (local, mut requests) = (std::collections::BTreeMap::new(), 0);
+    let mut round = |session: &mut Session| {
+        let (took, count) = clock::timed(|| {
+            let objects = store.objects.clone();
+            let input = Input {
+                objects: &objects,
+                local: &local,
+                map_changed: None,
+                obstacles: &Obstacles::NONE,
+                settings: &settings,
+                now,
+            };
+            next_round(&input, session).planned.report.requests.len()
+        });
+        requests = count;
+        took
+    };
+    let (mut first, mut next) = (Duration::MAX, Duration::MAX);
     for _ in 0..TIMES {
         let mut session = Session::default();
-        let (took, round) = timed(store, &settings, &mut session);
-        first = first.min(took);
-        requests = round.planned.report.requests.len();
-        next = next.min(timed(store, &settings, &mut session).0);
+        first = first.min(round(&mut session));
+        next = next.min(round(&mut session));
     }
     Rounds { requests, first, next }
-}
-
-/// One round, and what it takes.
-fn timed(store: &Store, settings: &Settings, session: &mut Session) -> (Duration, Round) {
-    let now: Timestamp = "2026-11-20T09:00:00Z".parse().expect("a time");
-    let local = std::collections::BTreeMap::new();
-    clock::timed(|| {
-        let objects = store.objects.clone();
-        let input = Input {
-            objects: &objects,
-            local: &local,
-            map_changed: None,
-            obstacles: &Obstacles::NONE,
-            settings,
-            now,
-        };
-        next_round(&input, session)
-    })
-}
-
-/// What rounds take over reports of agents, and what they write.
-pub(crate) struct Reported {
-    pub(crate) first: Duration,
-    /// When nothing has changed.
-    pub(crate) rest: Duration,
-    /// When one agent has reported something else.
-    pub(crate) report: Duration,
-    /// What is written at rest, and after that report: nodes and `GpuNode`s.
-    pub(crate) writes: [usize; 2],
-}
-
-/// Plays rounds until there is rest, then one at rest, and one after another report.
-pub(crate) fn play_reports(store: &mut Store, report: Value) -> Reported {
-    put_settings(store);
-    let (settings, mut session) = (Settings::default(), Session::default());
-    let (first, mut round) = timed(store, &settings, &mut session);
-    while writes(store, &round) > 0 {
-        let kept: Vec<_> = round
-            .gpu_nodes
-            .iter()
-            .map(|(name, wanted)| {
-                let mut node = GpuNode::clone(&store.objects.gpu_nodes[&name.0]);
-                node.spec = wanted.spec.clone();
-                node.status = Some(wanted.status.clone());
-                dynamic(serde_json::to_value(&node).expect("plain data"))
-            })
-            .collect();
-        for node in kept {
-            store.take(&Source::GpuNodes, Change::Put(node));
-        }
-        round = timed(store, &settings, &mut session).1;
-    }
-    let (rest, round) = timed(store, &settings, &mut session);
-    let at_rest = writes(store, &round);
-    put_report(store, report);
-    let (took, round) = timed(store, &settings, &mut session);
-    Reported { first, rest, report: took, writes: [at_rest, writes(store, &round)] }
-}
-
-/// The agent writes what it reports; the rest of the object is the operator's.
-pub(crate) fn put_report(store: &mut Store, mut report: Value) {
-    let name = report["metadata"]["name"].as_str().expect("a name").to_owned();
-    if let Some(kept) = store.objects.gpu_nodes.get(&name) {
-        let mut object = serde_json::to_value(GpuNode::clone(kept)).expect("plain data");
-        let labels = object["status"]["observed"]["labels"].take();
-        report["status"]["observed"]["labels"] = labels;
-        for part in ["observed", "agent"] {
-            object["status"][part] = report["status"][part].take();
-        }
-        report = object;
-    }
-    store.take(&Source::GpuNodes, Change::Put(dynamic(report)));
-}
-
-fn writes(store: &Store, round: &Round) -> usize {
-    let of_gpu_nodes = round.gpu_nodes.iter().filter(|(name, wanted)| {
-        let kept = &store.objects.gpu_nodes[&name.0];
-        kept.spec != wanted.spec || kept.status.as_ref() != Some(&wanted.status)
-    });
-    let of_nodes = round.nodes.values().map(|node| node.advance.actions.len());
-    of_gpu_nodes.count() + of_nodes.sum::<usize>()
 }
