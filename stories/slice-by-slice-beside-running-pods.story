@@ -1,5 +1,6 @@
-# With an agent single slices come and go beside pods that run: no cordon, no
-# drain, nobody waits for anybody.
+# With an agent single slices come and go beside pods that run: nobody is evicted,
+# and nobody who has a slice notices. The node takes no new pods for half a minute,
+# in which its device plugin is away.
 node n1 1xH100-80GB agent labels pool=research
 policy policies/research.yaml
 pod team-a/train 3g.40gb opens

@@ -52,6 +52,16 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whose tests start them: those of mig-parted also over what the node agent has changed.
+    fn targets(self) -> &'static [&'static str] {
+        const CLIENTS: &str = "slicewright-sim-clients";
+        match self {
+            Self::Rust => &["--package", CLIENTS, "--lib", "--test", "it"],
+            Self::Go => &["--package", CLIENTS, "--package", "slicewright-node-agent", "--test", "it"],
+            Self::Python | Self::Terminal => &["--package", CLIENTS, "--test", "it"],
+        }
+    }
+
     /// What they need beside Rust.
     fn needed(self, sources: &Sources) -> &'static [Tool] {
         match self {
@@ -131,13 +141,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     };
     needs::require("cargo xtask clients", kind.needed(&args.sources))?;
+    let targets = kind.targets();
     let mut test = Command::new("cargo");
-    test.args(["test", "--quiet", "--locked", "--no-fail-fast", "--package", "slicewright-sim-clients"]);
+    test.args(["test", "--quiet", "--locked", "--no-fail-fast"]);
     let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
-    let targets: &[&str] =
-        if matches!(kind, Kind::Rust) { &["--lib", "--test", "it"] } else { &["--test", "it"] };
-    let build = ["test", "--no-run", "--locked", "--package", "slicewright-sim-clients"];
-    building::first(&[&build, targets].concat())?;
+    building::first(&[&["test", "--no-run", "--locked"], targets].concat())?;
     test.args(targets).arg("--");
     match kind {
         Kind::Rust => {

@@ -1,7 +1,7 @@
 //! A simulated node, and programs that run on it.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -41,10 +41,22 @@ impl Node {
     /// When its state or its files cannot be written.
     pub fn new(machine: Machine, library: PathBuf) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
+        let store = Store::create(&dir.path().join("state"), State::new(machine))?;
+        Self::over(store, dir, library)
+    }
+
+    /// A node whose state is in this directory, where another program may work on it, too.
+    ///
+    /// # Errors
+    /// When its state cannot be read, or its files cannot be written.
+    pub fn beside(state: &Path, library: PathBuf) -> anyhow::Result<Self> {
+        Self::over(Store::open(state)?, tempfile::tempdir()?, library)
+    }
+
+    fn over(store: Store, dir: TempDir, library: PathBuf) -> anyhow::Result<Self> {
         for empty in ["proc", "devices"] {
             std::fs::create_dir(dir.path().join(empty))?;
         }
-        let store = Store::create(&dir.path().join("state"), State::new(machine))?;
         store.keep_files(&dir.path().join("root"))?;
         Ok(Self { dir, library, store })
     }
@@ -145,9 +157,7 @@ impl Node {
 
     /// The environment in which a program finds the node.
     fn surround(&self, command: &mut Command) -> anyhow::Result<()> {
-        command
-            .env(store::DIRECTORY_VARIABLE, self.dir.path().join("state"))
-            .env("LD_LIBRARY_PATH", &self.library);
+        command.env(store::DIRECTORY_VARIABLE, self.store.dir()).env("LD_LIBRARY_PATH", &self.library);
         #[expect(clippy::disallowed_methods, reason = "the path on which a program finds nvidia-smi")]
         let path = std::env::var_os("PATH").unwrap_or_default();
         let with_ours = std::env::split_paths(&path).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 //! transcript. `UPDATE=1 cargo test -p slicewright-cli --test it stories` rewrites the transcripts; review
 //! the diff.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -64,6 +64,32 @@ fn difference(golden: &Path, expected: &str, found: &str) -> String {
     text
 }
 
+/// The nodes that are closed at each moment of a transcript at which one more closes.
+fn closed_at(transcript: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let (mut closed, mut moments) = (BTreeSet::new(), BTreeMap::new());
+    for line in transcript.lines() {
+        let Some((at, told)) = line.split_once("  ROLLOUT ") else { continue };
+        let (node, what) = told.split_once(' ').expect("a rollout tells what it does");
+        if what.ends_with("is cordoned, and its device plugin is paused") {
+            closed.insert(node);
+            moments.insert(at, closed.clone());
+        } else if what.ends_with("it is uncordoned") {
+            closed.remove(node);
+        }
+    }
+    moments
+}
+
+/// The policy allows four at a time. The transcript is what [`check`] has compared.
+#[test]
+fn of_twenty_nodes_with_agents_as_many_as_the_budget_allows_are_closed_at_a_time_and_never_more() {
+    let golden = folder().join("twenty-at-once-by-their-agents.golden");
+    let transcript = std::fs::read_to_string(golden).expect("the golden is there");
+    let moments = closed_at(&transcript);
+    assert_eq!(moments.values().map(BTreeSet::len).collect::<Vec<_>>(), [4; 5], "{moments:?}");
+    assert_eq!(moments.values().flatten().collect::<BTreeSet<_>>().len(), 20, "{moments:?}");
+}
+
 macro_rules! stories {
     ($($test:ident = $name:literal;)*) => {
         $(#[test]
@@ -92,6 +118,7 @@ stories! {
     an_agent_keeps_the_slice_of_an_init_container = "an-init-container-holds-a-slice";
     an_agent_ends_its_change_although_containers_and_kubelet_start_again = "what-happens-in-the-gap";
     an_agent_takes_a_slice_that_kubelet_gave_twice_from_nobody = "kubelet-gives-one-slice-twice";
+    twenty_at_once_by_their_agents = "twenty-at-once-by-their-agents";
     an_agents_change_survives_failures = "an-agents-change-survives-failures";
     a_budget_of_one_node_over_ten = "a-budget-of-one-node-over-ten";
     a_disruption_budget_refuses = "a-disruption-budget-refuses";

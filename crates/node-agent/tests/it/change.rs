@@ -13,7 +13,7 @@ use crate::api_server::{Moment, Strike};
 use crate::node;
 use crate::scene::{Scene, told};
 
-fn places(texts: &[(&str, u8)]) -> BTreeSet<Place> {
+pub(crate) fn places(texts: &[(&str, u8)]) -> BTreeSet<Place> {
     texts.iter().map(|(profile, start)| Place { profile: profile.parse().unwrap(), start: *start }).collect()
 }
 
@@ -52,10 +52,15 @@ fn pods(scene: &Scene) -> Vec<Pod> {
 /// The operator's half: it takes the plugin away, proves, permits, and opens again. Says how the change ended.
 async fn operator(scene: &Scene) -> Outcome {
     // One that starts again goes on from what is written.
-    let mut wish = match scene.api.node().spec.change {
+    let wish = match scene.api.node().spec.change {
         Some(change) => api::node_agent::wish(&change).unwrap(),
         None => wish(scene),
     };
+    operate(scene, wish).await
+}
+
+/// The same, for whatever is wished.
+pub(crate) async fn operate(scene: &Scene, mut wish: Wish) -> Outcome {
     write(scene, &wish);
     // The plugin's stream ends; kubelet does not write its checkpoint for that.
     scene.kubelet.update_in_memory(|books| books.healthy.clear());

@@ -7,6 +7,7 @@ mod change;
 mod command_line;
 mod gate;
 mod hardware;
+mod mig_parted;
 mod node;
 mod report;
 mod scene;

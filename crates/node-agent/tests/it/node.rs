@@ -1,4 +1,4 @@
-//! The node: eight A100-80GB, four of them cut, as the simulator's library shows them to the agent.
+//! The node: eight A100-80GB, four of them cut, or any other GPUs, as the simulator's library shows them to the agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,12 +19,21 @@ const CUT: [&[(&str, u8)]; 8] = [
     &[],
 ];
 
+/// One GPU: its model, and the places of its slices.
+pub(crate) type Cut = (&'static str, &'static [(&'static str, u8)]);
+
 /// The machine, before anybody uses it.
 pub(crate) fn machine() -> Machine {
-    let model = gpu::Model::find("A100-80GB").unwrap();
+    machine_of(&CUT.map(|places| ("A100-80GB", places)))
+}
+
+/// A machine with these GPUs, before anybody uses it.
+pub(crate) fn machine_of(gpus: &[Cut]) -> Machine {
+    let model = |name| gpu::Model::find(name).unwrap();
     let empty = Machine::new("gpu-7", gpu::DriverBranch::default(), Timestamp::UNIX_EPOCH);
-    let mut machine = CUT.iter().fold(empty, |machine, _| machine.with_gpu(&model));
-    for (index, places) in CUT.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+    let mut machine = gpus.iter().fold(empty, |machine, (name, _)| machine.with_gpu(&model(name)));
+    for (index, (name, places)) in gpus.iter().enumerate().filter(|(_, (_, places))| !places.is_empty()) {
+        let model = model(name);
         let mut nvml = machine.nvml(Caller::Root);
         let device = nvml.device_handle_by_index(u16::try_from(index).unwrap()).unwrap();
         nvml.set_mig_mode(device, Mode::Enabled).unwrap();
@@ -55,6 +64,6 @@ pub(crate) fn devices(machine: &Machine) -> BTreeMap<String, String> {
     devices
 }
 
-pub(crate) fn create(directory: &Path) -> Store {
-    Store::create(directory, State::new(machine())).unwrap()
+pub(crate) fn create(directory: &Path, machine: Machine) -> Store {
+    Store::create(directory, State::new(machine)).unwrap()
 }

@@ -32,20 +32,25 @@ pub(crate) struct Scene {
 impl Scene {
     /// The node with its plugin, and nobody on it.
     pub(crate) async fn new() -> Self {
-        let scene = Self::with_library(&library()).await;
-        scene.plugin();
+        Self::of(node::machine()).await
+    }
+
+    /// A node with these GPUs and its plugin, and nobody on it.
+    pub(crate) async fn of(machine: Machine) -> Self {
+        let scene = Self::with(machine.clone(), &library()).await;
+        scene.plugin_of(&machine);
         scene
     }
 
     /// The node over the GPUs of this machine; kubelet offers nothing yet.
     pub(crate) async fn over_hardware(library: &Path) -> Self {
-        Self::with_library(library).await
+        Self::with(node::machine(), library).await
     }
 
-    async fn with_library(library: &Path) -> Self {
+    async fn with(machine: Machine, library: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = node::create(&folder.path().join("gpus"));
-        let devices = node::devices(&node::machine());
+        let devices = node::devices(&machine);
+        let store = node::create(&folder.path().join("gpus"), machine);
         let kubelet = Kubelet::start(folder.path(), Books::default()).unwrap();
         std::fs::write(folder.path().join("boot_id"), "boot-1\n").unwrap();
         let libraries = folder.path().join("driver/usr/lib64");

@@ -8,6 +8,7 @@ mod gangs_together;
 mod kept;
 mod leaders;
 mod mangled;
+mod many_agents;
 mod many_pods;
 mod menu;
 mod nothing_to_wait_for;

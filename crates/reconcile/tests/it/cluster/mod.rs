@@ -313,9 +313,15 @@ impl Cluster {
     /// One round and what follows from it, up to where the process dies.
     pub fn step(&mut self, until: Until) -> Round {
         let round = self.next_round();
-        self.write_map(&round);
+        self.follow(&round, until);
+        round
+    }
+
+    /// What follows from a round, up to where the process dies.
+    pub fn follow(&mut self, round: &Round, until: Until) {
+        self.write_map(round);
         if until != Until::Map {
-            self.store(&round);
+            self.store(round);
         }
         let most = match until {
             Until::End => usize::MAX,
@@ -328,7 +334,7 @@ impl Cluster {
             }
         }
         if until == Until::End {
-            self.publish(&round);
+            self.publish(round);
         } else {
             // Another process knows nothing beside the objects.
             self.local.clear();
@@ -336,7 +342,6 @@ impl Cluster {
             self.session = reconcile::Session::default();
         }
         self.mig_managers();
-        round
     }
 
     fn write_map(&mut self, round: &Round) {
