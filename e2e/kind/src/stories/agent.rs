@@ -1,7 +1,7 @@
 //! The node agent, installed by its chart, beside a real kubelet and NVIDIA's unmodified device plugin: it knows which
 //! pod has which slice, and cuts the rest of a GPU anew while pods compute on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -46,11 +46,30 @@ impl Stage<'_> {
             let status = self.get("gpunode", node)?["status"].clone();
             found = reported(&status["observed"]);
             let by = status["observed"]["by"] == "Agent" && status["agent"]["mode"] == mode;
-            let is = by && status["observed"]["doubts"].is_null() && is_so(&found);
+            let is = by && !doubts(&status["observed"], &self.uids_of_pods()?) && is_so(&found);
             Ok(if is { Ok(()) } else { Err(format!("{} and {}", status["agent"], status["observed"])) })
         })?;
         Ok(found)
     }
+
+    /// The uids of the pods that the cluster has.
+    fn uids_of_pods(&self) -> anyhow::Result<BTreeSet<String>> {
+        let uids = "--output=jsonpath={.items[*].metadata.uid}";
+        let listed = self.kubectl(&["get", "pods", "--all-namespaces", uids])?;
+        Ok(listed.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+/// Whether a report doubts anything that matters, by the uids of the pods that there are: a kubelet forgets what an
+/// ended pod had only when it gives the next pod something, and the slices of an earlier story may be gone by now.
+fn doubts(observed: &Value, live: &BTreeSet<String>) -> bool {
+    let Some(doubts) = observed["doubts"].as_object() else { return false };
+    let is_live = |holder: &Value| holder["uid"].as_str().is_none_or(|uid| live.contains(uid));
+    let is_held = |device: &Value| device["holders"].as_array().into_iter().flatten().any(is_live);
+    doubts.iter().any(|(name, found)| match found.as_array().filter(|_| name == "unknownDevices") {
+        Some(devices) => devices.iter().any(is_held),
+        None => true,
+    })
 }
 
 /// The slices of a report: profile and holder by UUID.
