@@ -69,7 +69,7 @@ impl<'m> Filling<'m> {
                 bound = bound.max(of_sample);
             }
             let allowance = Allowance::of(operations);
-            self.values = refill::refill(self.model, &mut self.state, (level, bound), allowance)?;
+            self.values = refill::refill(self.model, &mut self.state, (level, bound), (allowance, None))?;
             // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
             let is_first = self.proved.iter().all(|proof| self.values[proof.held.len()] <= proof.bound);
             if self.values[level] > bound
@@ -79,7 +79,7 @@ impl<'m> Filling<'m> {
             {
                 let mut state = start.clone();
                 let allowance = Allowance::of(operations);
-                let values = refill::refill(self.model, &mut state, (level, bound), allowance)?;
+                let values = refill::refill(self.model, &mut state, (level, bound), (allowance, None))?;
                 if values[..=level] < self.values[..=level] {
                     (self.state, self.values) = (state, values);
                 }

@@ -50,6 +50,12 @@ impl Pool {
         pool
     }
 
+    /// What the best pattern of each kind costs at these prices.
+    pub(super) fn least(&self, prices: &Prices) -> Vec<i64> {
+        let cost = |known: &Known| of_sums(prices, &known.shared, &known.costs);
+        self.kinds.iter().map(|known| known.iter().map(cost).min().unwrap_or(0)).collect()
+    }
+
     /// Adds a pattern; says whether it is new.
     pub(super) fn add(&mut self, model: &Model<'_>, kind: usize, pattern: Pattern) -> bool {
         if !self.seen.insert((kind, pattern.clone())) {
@@ -244,7 +250,7 @@ pub(super) fn bound_at(
 }
 
 /// What a pattern costs after what the shared rows pay.
-fn of_sums(prices: &Prices, shared: &[(usize, i64)], costs: &[i64]) -> i64 {
+pub(super) fn of_sums(prices: &Prices, shared: &[(usize, i64)], costs: &[i64]) -> i64 {
     let shared = shared.iter().map(|(row, a)| prices.rows[*row].saturating_mul(*a));
     let costs = costs.iter().zip(&prices.levels).map(|(c, p)| c.saturating_mul(*p));
     costs.sum::<i64>() - shared.sum::<i64>()

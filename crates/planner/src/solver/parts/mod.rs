@@ -12,6 +12,7 @@ mod anew;
 mod dearest;
 mod decisions;
 mod fill;
+mod guide;
 mod master;
 mod merged;
 mod model;
@@ -27,8 +28,11 @@ mod settle;
 mod shape;
 mod split;
 
+use std::collections::BTreeMap;
+
 use self::decisions::Decisions;
 use self::fill::Filling;
+use self::guide::Guide;
 use self::master::{Pool, relax};
 pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
@@ -86,16 +90,14 @@ const PATTERN: u64 = 400;
 const REPAIR: Effort = Effort { nodes: 80 };
 /// Such searches, at all levels together.
 const REPAIRS: usize = 60;
-/// Operations ([`work`](super::work)) for them at each level before the last. Whatever they find, they mostly find
+/// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
 const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
 /// The same at each level, where some come first.
 const REPAIRS_IN_TURN: u64 = 600_000_000;
-/// Ways in which what is left over of the patterns is tried to be decided: a third costs more than it finds.
-const WAYS: u64 = 2;
-/// Operations for filling a few copies again and again as soon as the patterns are split in one of them, which costs
-/// less than to split them in many, and comes closer to the bound.
-const FILLING: u64 = 100_000_000;
+/// Operations for filling a few copies again and again as soon as the patterns are split. To split them in a second
+/// way costs as much as most of this, and finds less.
+const FILLING: u64 = 300_000_000;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
 /// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
@@ -375,6 +377,7 @@ fn serve(
     let mut proofs: Vec<Proof> = Vec::new();
     let counts_work = work != u64::MAX;
     let mut decisions = Decisions::new(counts_work);
+    let mut guides: BTreeMap<usize, Guide> = BTreeMap::new();
     let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
     loop {
         if level == model.levels {
@@ -393,7 +396,8 @@ fn serve(
             }
             refilled = true;
             let (k, mut state) = (open.held.len(), state.clone());
-            let now = refill::refill(model, &mut state, (k, open.bound), Allowance::of(REFILL));
+            let limits = (Allowance::of(REFILL), guides.get(&k));
+            let now = refill::refill(model, &mut state, (k, open.bound), limits);
             let Some(now) = now.filter(|now| now[..=k] < before[..=k]) else { break };
             (best, found, level) = (Some(now), Some(state), k);
             proofs.retain(|proof| proof.held.len() < k);
@@ -412,6 +416,7 @@ fn serve(
         let relaxed = relax(model, &mut pool, &held, (PATTERN, Allowance::of(u64::MAX)))?;
 
         bound = bound.max(relaxed.bound);
+        let guide = Guide::new(&pool, relaxed.prices.clone());
         let is_out = is_out_of_reach(&held, bound);
         if is_out && !is_question {
             proofs.push(Proof { held, bound, is_tightened: false });
@@ -432,17 +437,15 @@ fn serve(
                 better = true;
             }
         };
-        for way in 0..if is_out || !is_worth_more { 1 } else { WAYS } {
-            if is_at_bound(&best) {
-                break;
-            }
-            if let Some(state) = whole_patterns(model, &relaxed, way, &mut decisions) {
-                consider(state.clone(), &mut best, &mut found);
-                if !is_out && is_worth_more && !is_at_bound(&best) {
-                    consider(filled_again(model, state, (&held, bound)), &mut best, &mut found);
-                }
+        if !is_at_bound(&best)
+            && let Some(state) = whole_patterns(model, &relaxed, &mut decisions)
+        {
+            consider(state.clone(), &mut best, &mut found);
+            if !is_out && is_worth_more && !is_at_bound(&best) {
+                consider(filled_again(model, state, (&held, bound), &guide), &mut best, &mut found);
             }
         }
+        guides.insert(level, guide);
         if is_out {
             proofs.push(Proof { held, bound, is_tightened: false });
             break;
@@ -459,8 +462,7 @@ fn serve(
             && values[level] > proof.bound
         {
             let mut state = state.clone();
-            let most = if is_worth_more { work.min(REPAIRS_OF_A_LEVEL) } else { work };
-            let limits = (&mut repairs, Allowance::of(most), &mut decisions);
+            let limits = (&mut repairs, Allowance::of(work.min(REPAIRS_OF_A_LEVEL)), &mut decisions);
             repair(model, &mut state, (level, bound), limits);
             consider(state, &mut best, &mut found);
         }
@@ -483,22 +485,14 @@ fn serve(
 }
 
 /// As many patterns as the relaxation uses whole; what is left over is decided
-/// together and halved. All but the first way leave over some copies more, so
-/// that what is left has a choice.
-fn whole_patterns(
-    model: &Model<'_>,
-    relaxed: &master::Relaxed,
-    way: u64,
-    decisions: &mut Decisions,
-) -> Option<State> {
+/// together and halved.
+fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, decisions: &mut Decisions) -> Option<State> {
     let mut state = State::empty(model);
     let mut open = Vec::new();
     for (k, kind) in model.kinds.iter().enumerate() {
         let mut left = i64::from(kind.copies);
-        for (i, (pattern, value)) in relaxed.used[k].iter().enumerate() {
-            let mixed = super::program::mix((i as u64) << 8 | way);
-            let back = i64::from(way > 0 && mixed % 5 < way);
-            let whole = ((value + 1e-6).floor() as i64 - back).clamp(0, left);
+        for (pattern, value) in &relaxed.used[k] {
+            let whole = ((value + 1e-6).floor() as i64).clamp(0, left);
             let piece = model::Piece { kind: k, copies: 1, does: pattern.clone() };
             state.pieces.extend((0..whole).map(|_| piece.clone()));
             left -= whole;
@@ -516,10 +510,10 @@ fn whole_patterns(
 
 /// A state that comes to these values at the levels before, with a few copies filled again and again while the next level
 /// is above its bound.
-fn filled_again(model: &Model<'_>, mut state: State, (held, bound): (&[i64], i64)) -> State {
+fn filled_again(model: &Model<'_>, mut state: State, (held, bound): (&[i64], i64), guide: &Guide) -> State {
     let level = held.len();
     if state.values(model).is_some_and(|values| values[..level] == *held && values[level] > bound) {
-        refill::refill(model, &mut state, (level, bound), Allowance::of(FILLING));
+        refill::refill(model, &mut state, (level, bound), (Allowance::of(FILLING), Some(guide)));
         state.trim(model);
     }
     state

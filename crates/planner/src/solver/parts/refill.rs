@@ -7,6 +7,7 @@
 //! instance. Most are refuted by their relaxation at once.
 
 use super::MANY_PARTS;
+use super::guide::{Guide, Losses};
 use super::model::{Model, Piece};
 use super::price::Pattern;
 use super::shape::{Place, Shape, terms};
@@ -50,22 +51,23 @@ pub(super) fn nothing(model: &Model<'_>) -> State {
 }
 
 /// Makes the level better, with nothing before it worse, until it is at its bound or the work is done.
-/// Says what the levels come to then.
+/// Says what the levels come to then. With a guide, every second search is among copies that lose something.
 pub(super) fn refill(
     model: &Model<'_>,
     state: &mut State,
     (level, bound): (usize, i64),
-    work: Allowance,
+    (work, guide): (Allowance, Option<&Guide>),
 ) -> Option<Vec<i64>> {
     let mut totals = Totals::new(model, state);
     let mut values = totals.values(model)?;
     let mut seed = 0;
-    let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| {
+    // Says whether others than the open ones may do something else as well.
+    let mut fill = |state: &mut State, values: &mut Vec<i64>, open: &[usize]| -> bool {
         seed += 1;
         let search = Search { level, seed, wanted: None };
         let without = totals.without(model, state, open);
         let opened = Opened::new(model, (state, &without.sums), open, search);
-        let Some((does, _)) = opened.and_then(Opened::filled) else { return };
+        let Some((does, _)) = opened.and_then(Opened::filled) else { return false };
         let mut next = without;
         does.iter().for_each(|(position, does)| next.add(model, state.pieces[*position].kind, does));
         if next.is_too_much(model) {
@@ -74,11 +76,13 @@ pub(super) fn refill(
             next = Totals::new(model, &trimmed);
             if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
                 (*values, *state, totals) = (now, trimmed, next);
+                return true;
             }
         } else if let Some(now) = next.values(model).filter(|now| now[..=level] <= values[..=level]) {
             (*values, totals) = (now, next);
             does.into_iter().for_each(|(position, does)| state.pieces[position].does = does);
         }
+        false
     };
     // First each copy by itself: what is idle is filled.
     for position in 0..state.pieces.len() {
@@ -86,17 +90,27 @@ pub(super) fn refill(
             fill(state, &mut values, &[position]);
         }
     }
-    let mut numbers = 0;
+    let losses_of = |state: &State| guide.map(|guide| Losses::new(guide, model, &state.pieces));
+    let mut losses = losses_of(state);
+    let (mut numbers, mut is_guided) = (0, true);
     while values[level] > bound && !work.is_used_up() && !state.pieces.is_empty() {
+        is_guided = !is_guided;
         let mut open = Vec::new();
         for _ in 0..TOGETHER[numbers as usize / 4 % TOGETHER.len()] {
             numbers += 4;
-            let position = mix(numbers) as usize % state.pieces.len();
+            let position = match &losses {
+                Some(losses) if is_guided => losses.pick(numbers),
+                _ => mix(numbers) as usize % state.pieces.len(),
+            };
             if !open.contains(&position) {
                 open.push(position);
             }
         }
-        fill(state, &mut values, &open);
+        if fill(state, &mut values, &open) {
+            losses = losses_of(state);
+        } else if let Some(losses) = &mut losses {
+            losses.update(model, &state.pieces, &open);
+        }
     }
     Some(values)
 }
