@@ -151,10 +151,11 @@ fn a_workbench_that_is_stopped_while_its_queue_holds_it_gets_no_slice_and_starts
         scene.patch(lab(), json!({"metadata": {"annotations": {STOPPED: "2026-11-26T10:00:00Z"}}})).await?;
         scene.is_gone("lab-0").await?;
         let api = workloads(scene).await?;
-        wait::asking("its workload is gone", scene.patience(), async || {
+        // Kueue 0.16 takes its workload away; 0.19 keeps it, without quota.
+        wait::asking("its workload is gone or on hold", scene.patience(), async || {
             let left = api.list(&ListParams::default()).await?.items;
             let statuses: Vec<&Value> = left.iter().map(|workload| &workload.data["status"]).collect();
-            Ok(if left.is_empty() { Ok(()) } else { Err(json!(statuses).to_string()) })
+            Ok(if statuses.iter().all(is_on_hold) { Ok(()) } else { Err(json!(statuses).to_string()) })
         })
         .await?;
         scene
@@ -178,6 +179,13 @@ fn a_workbench_that_is_stopped_while_its_queue_holds_it_gets_no_slice_and_starts
         );
         Ok(())
     });
+}
+
+/// Whether Kueue says of a workload that it has no quota, since it is stopped.
+fn is_on_hold(status: &&Value) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut quota = conditions.filter(|condition| condition["type"] == "QuotaReserved");
+    quota.any(|condition| condition["status"] == "False" && condition["reason"] == "OnHold")
 }
 
 /// A workbench that Kueue has let go, and that somebody else holds back; says for which node.

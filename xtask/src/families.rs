@@ -18,7 +18,7 @@ pub(crate) enum Use {
     Bundle,
     /// What reads our alerts: promtool
     Alerts,
-    /// What the release check alone runs: Helm 3, Flux, OLM, KServe, KubeRay and the trainers
+    /// What the release check alone runs: Helm 3, Kueue's newest release, Flux, OLM, KServe, KubeRay and the trainers
     Release,
     /// What publishes a release, and signs it: crane (a registry of its own too) and cosign
     Publish,
@@ -257,6 +257,14 @@ pub(crate) const FAMILIES: &[Family] = &[
         module: "helm3",
         used_for: Use::Release,
         binaries: &[("helm3", "helm.sh/helm/v3/cmd/helm")],
+        ..PLAIN
+    },
+    Family {
+        name: "kueue-next",
+        module: "kueue-next",
+        used_for: Use::Release,
+        binaries: &[("kueue-next", "sigs.k8s.io/kueue/cmd/kueue")],
+        files: &[("kueue-next-components", "sigs.k8s.io/kueue", "config/components")],
         ..PLAIN
     },
     Family {

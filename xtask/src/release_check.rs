@@ -33,6 +33,19 @@ fn xtask(sources: &Sources, args: &[&str]) -> Command {
     command
 }
 
+/// The scenarios in which Kueue runs, by the beginnings of their names.
+const OF_QUEUES: &[&str] = &[
+    "admission_steps::",
+    "pod_groups::",
+    "queues::",
+    "queues_later::",
+    "quota::",
+    "reads::",
+    "refused_writes::",
+    "topology::",
+    "zones::",
+];
+
 fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     let built = sources.cache()?.join("bin");
     let groups: Vec<String> = tools::Use::RELEASE.iter().map(|group| group.name()).collect();
@@ -40,6 +53,12 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     let with_helm3 = |args: &[&str]| {
         let mut command = xtask(sources, args);
         command.env("TEST_ASSET_HELM", built.join("helm3"));
+        command
+    };
+    let with_the_next_kueue = |args: &[&str]| {
+        let mut command = xtask(sources, args);
+        command.env("TEST_ASSET_KUEUE", built.join("kueue-next"));
+        command.env("TEST_ASSET_KUEUE_COMPONENTS", built.join("kueue-next-components"));
         command
     };
     let mut steps = vec![
@@ -69,6 +88,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 "helm3-install",
                 "Helm 3 installs, upgrades, rolls back and uninstalls it on a real API server",
                 with_helm3(&["e2e", "installation"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            ..step(
+                "kueue-next",
+                "the scenarios of queues with Kueue's newest release instead of the one that Red Hat builds",
+                with_the_next_kueue(&[&["e2e"], OF_QUEUES].concat()),
             )
         },
         Step {

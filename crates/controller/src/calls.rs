@@ -483,6 +483,18 @@ impl Calls {
         Ok(list.into())
     }
 
+    /// Whether this pod has a node by now, by a consistent read. (A list of one, as for [`Self::node`].)
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn is_assigned(&self, namespace: &str, name: &str) -> Result<bool, CallError> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let list = self.limit(Verb::List, format!("Pod {namespace}/{name}"), api.list(&params)).await?;
+        let has_node = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        Ok(list.items.iter().any(has_node))
+    }
+
     /// Evicts a pod, if it still is the pod of this uid. What the API server
     /// refuses for a disruption budget (429) is an answer, not an error.
     ///

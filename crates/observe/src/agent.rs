@@ -11,7 +11,7 @@ use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
 use k8s_openapi::api::core::v1::Node;
 use planner::names::{GpuIndex, PodRef};
 use rollout::observed::PodPhase;
-use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange};
+use rollout::{AgentSeen, GpuLayout, NodeLayout, Progress, Report, SliceChange};
 
 use crate::node_labels;
 use crate::on_node::Bound;
@@ -83,6 +83,28 @@ pub(crate) fn report(node: &Node, gpu_node: Option<&GpuNode>, pods: &[Bound<'_>]
         layout: of_this_boot.and_then(in_counts),
         has_left: !pods.iter().any(|pod| pod.is_agent && pod.seen.phase != PodPhase::Ended),
     })
+}
+
+/// Whether MIG manager has cut the GPUs anew since an agent that is away now has seen them: the node's label names a
+/// layout that was verified in this boot after the report, and the report says otherwise. (Where both say the same, the
+/// report is as good as it was: it has the places, too.)
+pub(crate) fn is_outdated(
+    node: &Node,
+    report: Option<&Report>,
+    agent: &Agent<'_>,
+    progress: &Progress,
+) -> bool {
+    let Some(verified) = &progress.verified else { return false };
+    let observed = agent.observed;
+    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    // What an agent was told to change, only an agent knows.
+    let is_of_manager = verified.slices.is_empty()
+        && progress.target.as_ref().is_none_or(|target| target.slices.is_none())
+        && node_labels::layout(node) == Some(&verified.label);
+    let is_newer = verified.at > observed.at && boot == Some(verified.boot_id.as_str());
+    let reported = report.and_then(|report| report.layout.as_ref());
+    let says_otherwise = reported.is_some_and(|layout| *layout != verified.layout);
+    !agent.alive && is_of_manager && is_newer && says_otherwise
 }
 
 /// What is reported, in counts; `None` where that is not all.

@@ -68,6 +68,11 @@ pub fn read(
         let is_gone = memory.progress.agent_gone && report.as_ref().is_some_and(|report| report.has_left);
         let unguarded = objects.unguarded_agents.is_some();
         let agent = agent::read(node, gpu_node, &pods, unguarded).filter(|_| !is_gone);
+        // Of one that is away nothing that MIG manager has changed since.
+        let is_outdated =
+            |agent: &Agent<'_>| agent::is_outdated(node, report.as_ref(), agent, &memory.progress);
+        let is_past = is_gone || agent.as_ref().is_some_and(is_outdated);
+        let agent = agent.filter(|_| !is_past);
         let living = agent.as_ref().filter(|agent| agent.alive);
         if let Some(agent) = living {
             for pod in &mut pods {
@@ -79,7 +84,7 @@ pub fn read(
         problems.extend(twice.iter().map(of_node));
         let users = living.map(|agent| agent.gpus(&pods));
         let told = ours.sharing_of(node).config;
-        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone, sharing: told.as_ref() };
+        let record = layouts::Record { gpu_node, users: users.as_ref(), is_past, sharing: told.as_ref() };
         let known = known_labels(node, gpu_node, &memory);
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))

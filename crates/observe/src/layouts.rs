@@ -223,9 +223,9 @@ pub struct Record<'a> {
     /// Who holds what by a living agent: of one that does not live, only the
     /// layout counts.
     pub users: Option<&'a BTreeMap<i32, ObservedGpu>>,
-    /// Its agent is uninstalled: its report counts for which GPUs there are,
-    /// and for nothing else.
-    pub is_gone: bool,
+    /// Its agent is uninstalled, or away while MIG manager has cut the GPUs: its
+    /// report counts for which GPUs there are, and for nothing else.
+    pub is_past: bool,
     /// How its devices are shared, where its device plugin is told by us.
     pub sharing: Option<&'a PluginConfig>,
 }
@@ -241,7 +241,7 @@ pub fn establish<'a>(
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let Record { gpu_node, users, is_gone, sharing } = record;
+    let Record { gpu_node, users, is_past, sharing } = record;
     let nothing = |doubt: String| Established {
         gpus: BTreeMap::new(),
         strategy,
@@ -252,7 +252,7 @@ pub fn establish<'a>(
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     if let Some(observed) = remembered
         && observed.by == ObservedBy::Agent
-        && !is_gone
+        && !is_past
         && !has_booted(node, observed)
     {
         let mut found = exact(name, observed, strategy, catalog, users, problems)?;

@@ -39,8 +39,8 @@ use crate::planned_round::{PlannedRound, plan_round};
 const ASKED_EACH_HOLD: i32 = 5;
 /// And not more often than that, however short that time is.
 const ASKED_AT_MOST_EVERY: SignedDuration = SignedDuration::from_secs(1);
-/// The longest delay of a `Retry`, in seconds. Kueue 0.16 keeps the quota reserved
-/// for so long and evicts then, so that those who gain wait for it, too.
+/// The longest delay of a `Retry`, in seconds. Kueue (0.16 to 0.19) keeps the quota
+/// reserved for so long and evicts then, so that those who gain wait for it, too.
 const LONGEST_RETRY: u32 = 120;
 
 /// Who is not served although it has quota, and when to look again.
@@ -170,14 +170,28 @@ fn goes_back(answer: &mut CheckAnswer, workload: &Workload, gains: &Waiting<'_>,
     let (namespace, name) = gains.key;
     let message = format!(
         "its quota goes to {namespace}/{name}, which waits for it and can be served; it could not be served for \
-         {hold:#}, and goes back into its queue; {}",
-        answer.gist
+         {hold:#}, and goes back into its queue; {}{}",
+        answer.gist,
+        in_vain(retries)
     );
     answer.state = CheckState::Retry;
     answer.gist.clone_from(&message);
     answer.message = message;
     answer.updates.clear();
     answer.retry_after = Some(seconds);
+}
+
+/// What helps where Kueue gives the quota back to the same workload each time. From 0.17 on it does so: who is evicted
+/// is in the queue again at once, and those who wait only a second later (`requeueBatchPeriod` in its
+/// `pkg/cache/queue/inadmissible_workloads.go`). Nothing that a check may say keeps a workload out of the queue.
+fn in_vain(retries: i32) -> String {
+    match retries {
+        ..=1 => String::new(),
+        n => format!(
+            "; Kueue has given the quota back to it {n} times already: if this goes on, set spec.active of its Workload \
+             to false until it can be served"
+        ),
+    }
 }
 
 /// The delay in seconds: twice as long each time.
@@ -189,6 +203,16 @@ fn retry_after(retries: i32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_comes_to_nothing_again_and_again_is_told_with_what_helps() {
+        assert_eq!([-1, 0, 1].map(in_vain), ["", "", ""].map(str::to_owned));
+        assert!(
+            in_vain(2).contains("back to it 2 times already: if this goes on, set spec.active"),
+            "{}",
+            in_vain(2)
+        );
+    }
 
     #[test]
     fn the_delay_doubles_up_to_two_minutes() {

@@ -44,6 +44,11 @@ impl Actuator {
         }
     }
 
+    /// Whether an agent changes the node, after which it rests for a shorter time.
+    pub(crate) const fn is_agent(self) -> bool {
+        matches!(self, Self::SingleSlices)
+    }
+
     /// Whether somebody on the node says where slices are and who holds them.
     pub(crate) const fn sees_places(self) -> bool {
         match self {

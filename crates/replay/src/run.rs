@@ -432,7 +432,7 @@ impl Run<'_> {
     /// Nodes that have come to their layout are opened. Whether any moment of a
     /// node has come.
     fn finish(&mut self) -> bool {
-        let cooldown = self.rules.rollout.rules.cooldown(false).as_secs();
+        let cooldown = self.rules.rollout.rules.cooldown(self.rules.actuator.is_agent()).as_secs();
         let mut any = false;
         for node in &mut self.world.nodes {
             any |= node.rests_until == Some(self.now);

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::Api;
+use reconcile::answers::Kind;
 
 use crate::calls::{CallError, Calls, managers};
 
@@ -81,11 +82,28 @@ pub fn namespace(draft: &Draft) -> String {
     draft.regarding.namespace.clone().unwrap_or_else(|| "default".to_owned())
 }
 
-/// Sends an event; one that was sent before is not sent again.
+/// The pod that is told that its slice is free. Once it has a node this is no news any more, and would be read as the
+/// newest word after the scheduler's.
+fn told_of_a_free_slice(draft: &Draft) -> Option<(&str, &str)> {
+    let ObjectReference { kind, namespace, name, .. } = &draft.regarding;
+    let is_so = draft.reason == Kind::Free.told().0 && kind.as_deref() == Some("Pod");
+    is_so.then_some(())?;
+    namespace.as_deref().zip(name.as_deref())
+}
+
+/// Sends an event; one that was sent before is not sent again, and what a pod knows better by now is not sent at all.
+/// The event has the time of the round, which is before the look at the pod: the scheduler's word, which comes after the
+/// node is given, is always the newer one.
 ///
 /// # Errors
 /// When it was not, or may not have been, sent.
 pub async fn send(calls: &Calls, draft: &Draft, instance: &str, now: Timestamp) -> Result<(), CallError> {
+    if let Some((namespace, name)) = told_of_a_free_slice(draft) {
+        // Where nobody can say it, a word too many is better than one too few.
+        if calls.is_assigned(namespace, name).await.unwrap_or(false) {
+            return Ok(());
+        }
+    }
     let event = event(draft, instance, now);
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let api: Api<Event> = Api::namespaced(calls.client(), &namespace);

@@ -40,7 +40,11 @@ pub const RIGHTS: &[Right] = &[
         "",
         "pods",
         &[
-            ("list", "to fill the cache, and to list the pods of a node before its slices are destroyed"),
+            (
+                "list",
+                "to fill the cache, to list the pods of a node before its slices are destroyed, and to see whether a pod \
+                 still waits before it is told that its slice is free",
+            ),
             ("watch", "to see which pods request slices, and which hold them"),
         ],
     ),

@@ -9,6 +9,7 @@ mod environment;
 mod events;
 mod executor;
 mod first_writes;
+mod free_slice;
 mod gather;
 mod history;
 mod lease;

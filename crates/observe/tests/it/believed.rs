@@ -139,3 +139,50 @@ fn an_agent_that_has_not_itself_seen_the_gpus_in_this_boot_changes_nothing() {
         assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
     }
 }
+
+/// Seen on kind: an agent was uninstalled, MIG manager cut the node anew, and for ten minutes nobody knew its layout.
+#[test]
+fn what_mig_manager_has_cut_since_counts_for_more_than_the_report_of_an_agent_that_is_away() {
+    let slices = json!([slice("3g.40gb", 4, &[]), slice("1g.10gb", 0, &[])]);
+    let n1 = || cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let seven = json!({"mig": {"1g.10gb": 7}});
+    let verified = json!({
+        "at": "2026-11-21T08:59:01Z", "bootId": "b-1", "label": "all-1g.10gb", "layout": {"0": seven, "1": seven},
+    });
+    let seen = |n1: Value, progress: Value, agent: Option<Value>| {
+        let mut said = report(&slices);
+        said["status"]["rollout"] = json!({"phase": "Idle", "progress": progress});
+        let seen = see(&[vec![n1, said], agent.into_iter().collect()].concat());
+        (crate::words::slices(node_of(&seen, "n1"), 0), node_of(&seen, "n1").hold.is_some())
+    };
+    let idle = |verified: &Value| json!({"phase": "Idle", "verified": verified});
+    let all_1g: Vec<String> = vec!["1g.10gb idle".to_owned(); 7];
+    assert_eq!(seen(n1(), idle(&verified), None), (all_1g.clone(), false), "its pod is gone");
+    let mut dead = agent_pod();
+    dead["status"]["conditions"][0]["status"] = "False".into();
+    assert_eq!(seen(n1(), idle(&verified), Some(dead)), (all_1g, false), "its pod is there and does nothing");
+    // As long as it lives it knows better; and what it may have changed since, nobody else knows.
+    let believed = |what: &str, seen: (Vec<String>, bool)| {
+        assert_eq!(seen.0, ["1g.10gb@0 idle", "3g.40gb@4 idle"], "{what}");
+    };
+    believed("it lives", seen(n1(), idle(&verified), Some(agent_pod())));
+    for (what, key, value) in [
+        ("verified before the report", "at", json!("2026-11-21T08:59:00Z")),
+        ("in another boot", "bootId", json!("b-0")),
+        ("as another layout", "label", json!("all-2g.20gb")),
+        ("by an agent", "slices", json!({"GPU-0": []})),
+    ] {
+        let mut other = verified.clone();
+        other[key] = value;
+        believed(what, seen(n1(), idle(&other), None));
+    }
+    let mut begun = idle(&verified);
+    begun["target"] = json!({
+        "layout": rollout::NodeLayout::default(), "label": "all-1g.10gb", "slices": {"id": "change-1", "gpus": []},
+    });
+    believed("an agent has begun a change", seen(n1(), begun, None));
+    // Where both say the same, the report has the places, too.
+    let mut same = verified.clone();
+    same["layout"] = json!({"0": {"mig": {"3g.40gb": 1, "1g.10gb": 1}}, "1": {"mig": {"7g.80gb": 1}}});
+    believed("the same as the report", seen(n1(), idle(&same), None));
+}
