@@ -174,6 +174,30 @@ impl<'a> Simplex<'a> {
         }
     }
 
+    /// What the keys leave of right-hand sides, with all units of each block in its key.
+    fn less_keys(&self, mut residual: Vec<f64>) -> Vec<f64> {
+        for (key, count) in self.key.iter().zip(&self.program.count) {
+            for t in self.program.terms(*key as usize) {
+                residual[self.program.term_row[t] as usize] -= *count as f64 * self.program.term_scaled[t];
+            }
+        }
+        for (cut, left) in self.cuts.iter().zip(&mut residual[self.program.rows.len()..]) {
+            *left = self.less_keys_of(cut, *left);
+        }
+        residual
+    }
+
+    /// The same of a cut: blocks in their order, as it is with every row.
+    fn less_keys_of(&self, cut: &Cut, mut left: f64) -> f64 {
+        for j in &cut.columns {
+            let block = self.program.block_of[*j as usize] as usize;
+            if self.key[block] == *j {
+                left -= self.program.count[block] as f64;
+            }
+        }
+        left
+    }
+
     /// What the working basis has in place of a column: the column less its block's key, by row, ascending. `nothing`:
     /// zeros, one for each row.
     fn basis_column(&self, column: u32, nothing: &mut [f64], terms: &mut Vec<(usize, f64)>) {
@@ -222,11 +246,8 @@ impl<'a> Simplex<'a> {
             return;
         };
         self.inverse = inverse;
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
-        self.residual = residual;
+        self.residual =
+            self.less_keys((0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect());
         self.reprice();
         self.is_fresh = true;
     }
@@ -267,7 +288,7 @@ impl<'a> Simplex<'a> {
         let mut since_refactor = 0;
         loop {
             let m = self.rows();
-            products(&self.inverse, &self.residual, &mut self.values);
+            products(self.inverse.chunks_exact(m.max(1)), &self.residual, &mut self.values);
             let Some(leaving) = self.leaving() else {
                 if self.canonical {
                     return End::Optimal;

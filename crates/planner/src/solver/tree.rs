@@ -1,6 +1,6 @@
 //! Branch and bound below a relaxation that is not integral.
 
-use super::basis::{Basis, Cut, End};
+use super::basis::{Cut, End};
 use super::bound::Bound;
 use super::program::Program;
 use super::simplex::{Factored, Simplex};
@@ -24,7 +24,7 @@ const WORTH: f64 = 1e-9;
 /// that there is none.
 pub(super) fn look_in_every_way(
     program: &Program,
-    basis: Option<&Basis>,
+    start: Option<&Factored>,
     target: i64,
     wanted: Wanted,
     left: &mut u64,
@@ -33,7 +33,7 @@ pub(super) fn look_in_every_way(
     for (way, share) in [(Sums, 16), (Up, 16), (Nearest, 16), (Largest, 16), (Sums, 1)] {
         let granted = left.div_ceil(share);
         let mut tree = Tree::new(program, Some(target), granted, way, wanted);
-        tree.run(basis);
+        tree.run(start);
         *left -= granted - tree.left;
         if tree.proof || tree.found.is_some() {
             return (tree.found, tree.proof);
@@ -126,9 +126,9 @@ impl<'a> Tree<'a> {
 
     /// Starts from the basis, if there is one: the relaxation's own, which is
     /// the same wherever it was found from.
-    pub(super) fn run(&mut self, basis: Option<&Basis>) {
-        let mut simplex = match basis {
-            Some(basis) => Simplex::with_basis(self.program, basis.clone()),
+    pub(super) fn run(&mut self, start: Option<&Factored>) {
+        let mut simplex = match start {
+            Some(start) => Simplex::from_factored(self.program, start),
             None => Simplex::new(self.program),
         };
         let mut open: Vec<Open> = Vec::new();
@@ -159,7 +159,7 @@ impl<'a> Tree<'a> {
                         Branching::Sums => branch(self.program, &values),
                         way => branch_on_one(&values, way),
                     };
-                    let parent = simplex.factored(KEPT - kept);
+                    let parent = simplex.factored_up_to(KEPT - kept);
                     kept += parent.numbers();
                     open.push(Open { parent, depth: simplex.cuts.len(), cut: second });
                     simplex.branch(first);

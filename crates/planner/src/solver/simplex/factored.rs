@@ -27,6 +27,16 @@ impl Factored {
         self.computed.as_ref().map_or(0, |computed| computed.inverse.len())
     }
 
+    /// The same in a program that has only some of the columns, as [`Basis::among`]: what is computed depends on basic
+    /// columns only.
+    pub(in crate::solver) fn among(&self, columns: &[u32]) -> Option<Self> {
+        Some(Self { basis: self.basis.among(columns)?, computed: self.computed.clone() })
+    }
+
+    pub(in crate::solver) fn into_basis(self) -> Basis {
+        self.basis
+    }
+
     pub(in crate::solver) const fn basis(&self) -> &Basis {
         &self.basis
     }
@@ -37,8 +47,13 @@ impl<'a> Simplex<'a> {
         Basis { key: self.key.clone(), working: self.working.clone() }
     }
 
-    /// The basis of an optimum, with its inverse if that has no more than so many numbers.
-    pub(in crate::solver) fn factored(&self, most: usize) -> Factored {
+    /// The basis of an optimum, with what is computed of it.
+    pub(in crate::solver) fn factored(&self) -> Factored {
+        self.factored_up_to(usize::MAX)
+    }
+
+    /// The same with the basis alone, if its inverse has more than so many numbers.
+    pub(in crate::solver) fn factored_up_to(&self, most: usize) -> Factored {
         let is_kept = self.is_fresh && self.inverse.len() <= most;
         let computed = is_kept.then(|| Computed {
             working_in: self.working_in.clone(),
@@ -117,13 +132,7 @@ impl<'a> Simplex<'a> {
         }
         let slack = self.slack(row);
         self.inverse[row * m..].iter_mut().zip(left).for_each(|(to, a)| *to = slack * a);
-        let mut residual = self.rhs(row) + relaxation(row, self.at_least(row));
-        for j in &cut.columns {
-            let block = self.program.block_of[*j as usize] as usize;
-            if self.key[block] == *j {
-                residual -= self.program.count[block] as f64;
-            }
-        }
+        let residual = self.less_keys_of(cut, self.rhs(row) + relaxation(row, self.at_least(row)));
         self.residual.push(residual);
         self.prices.push(0.0);
     }

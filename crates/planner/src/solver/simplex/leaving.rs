@@ -25,7 +25,7 @@ impl Simplex<'_> {
             Leaving::Working(i) => Some(&self.inverse[i * m..(i + 1) * m]),
             Leaving::Key(_) => None,
         });
-        let mut norms = norms(of_working, m).into_iter();
+        let mut norms = norms(of_working).into_iter();
         let mut best: Option<(f64, Leaving)> = None;
         for (value, leaving) in &self.infeasible {
             let norm = match leaving {
@@ -83,35 +83,29 @@ impl Simplex<'_> {
     }
 }
 
-/// Each row of a matrix times a vector.
-pub(super) fn products(matrix: &[f64], x: &[f64], to: &mut Vec<f64>) {
+/// Each of some rows times a vector.
+pub(super) fn products<'r>(mut rows: impl Iterator<Item = &'r [f64]>, x: &[f64], to: &mut Vec<f64>) {
     to.clear();
-    if x.is_empty() {
-        return;
-    }
-    let mut fours = matrix.chunks_exact(4 * x.len());
-    for four in &mut fours {
-        let (front, back) = four.split_at(2 * x.len());
-        let ((a, b), (c, d)) = (front.split_at(x.len()), back.split_at(x.len()));
+    while let Some(a) = rows.next() {
+        let [b, c, d] = [(); 3].map(|()| rows.next());
+        let others = [b, c, d].map(|row| row.unwrap_or(a));
         let mut sums = [-0.0; 4];
-        for ((((a, b), c), d), x) in a.iter().zip(b).zip(c).zip(d).zip(x) {
+        for ((((a, b), c), d), x) in a.iter().zip(others[0]).zip(others[1]).zip(others[2]).zip(x) {
             sums[0] += a * x;
             sums[1] += b * x;
             sums[2] += c * x;
             sums[3] += d * x;
         }
-        to.extend(sums);
+        let rows = 1 + [b, c, d].iter().flatten().count();
+        to.extend(&sums[..rows]);
     }
-    let rest = fours.remainder().chunks_exact(x.len());
-    to.extend(rest.map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum::<f64>()));
 }
 
-/// The square of the length of each of some rows, which are so long.
-fn norms<'r>(mut rows: impl Iterator<Item = &'r [f64]>, length: usize) -> Vec<f64> {
-    let nothing = vec![0.0; length];
+/// The square of the length of each of some rows.
+fn norms<'r>(mut rows: impl Iterator<Item = &'r [f64]>) -> Vec<f64> {
     let mut norms = Vec::new();
     while let Some(a) = rows.next() {
-        let [b, c, d] = [(); 3].map(|()| rows.next().unwrap_or(&nothing));
+        let [b, c, d] = [(); 3].map(|()| rows.next().unwrap_or(a));
         let mut sums = [-0.0; 4];
         for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
             sums[0] += a * a;
