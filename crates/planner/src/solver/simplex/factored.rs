@@ -137,3 +137,81 @@ impl<'a> Simplex<'a> {
         self.prices.push(0.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::basis::End;
+    use crate::solver::instance::Sense;
+    use crate::solver::program::Draft;
+    use crate::solver::work;
+    use crate::testing::generate::Numbers;
+
+    /// Three blocks of four columns over four rows of random numbers.
+    fn program(numbers: &mut Numbers) -> Program {
+        let mut number = |low: i64, high: i64| low + numbers.below((high - low + 1) as u64) as i64;
+        let rows = [
+            (Sense::AtLeast, number(3, 9)),
+            (Sense::AtMost, number(9, 20)),
+            (Sense::AtLeast, number(2, 6)),
+            (Sense::AtMost, number(9, 20)),
+        ];
+        let (mut program, map) = Program::new(&rows);
+        for count in 2..5 {
+            for _ in 0..4 {
+                let terms =
+                    (0..rows.len()).map(|row| (row, number(-1, 5))).filter(|(_, a)| *a != 0).collect();
+                program.push_column(&Draft { cost: number(0, 5), terms, tag: 1 }, &map);
+            }
+            program.end_block(count);
+        }
+        program.extra = vec![false; program.blocks()];
+        program.finish();
+        program
+    }
+
+    /// To the bit: a search that goes on from numbers that are almost the same may end elsewhere. And it counts as much
+    /// work, so that who stops after so much stops at the same place.
+    #[test]
+    fn a_cut_added_to_what_is_known_is_what_computing_it_anew_gives() {
+        let mut numbers = Numbers::new(3);
+        let mut compared = 0;
+        for _ in 0..300 {
+            let program = program(&mut numbers);
+            let mut known = Simplex::new(&program);
+            if known.optimise() != End::Optimal {
+                continue;
+            }
+            let parent = known.factored();
+            let nothing_known = known.factored_up_to(0);
+            assert!(parent.numbers() > 0 && nothing_known.numbers() == 0);
+            let mut anew = Simplex::new(&program);
+            anew.go_back(nothing_known, 0);
+            // Two cuts, so that the second one is added to what came of the first.
+            for _ in 0..2 {
+                let columns = (0..program.columns() as u32).filter(|_| numbers.below(2) == 1).collect();
+                let cut = Cut::new(columns, numbers.below(2) == 1, 1 + numbers.below(3) as i64);
+                let before = work::done();
+                known.branch(cut.clone());
+                let of_known = work::done() - before;
+                anew.is_fresh = false;
+                anew.branch(cut);
+                assert_eq!(work::done() - before, 2 * of_known);
+                assert_eq!(known.inverse, anew.inverse);
+                assert_eq!(known.residual, anew.residual);
+                assert_eq!(known.prices, anew.prices);
+                assert_eq!(known.working_in, anew.working_in);
+                compared += 1;
+            }
+            let end = known.optimise();
+            assert_eq!(end, anew.optimise());
+            assert_eq!((&known.key, &known.working), (&anew.key, &anew.working));
+            // And back to where both branched.
+            known.go_back(parent.clone(), 0);
+            let again = Simplex::from_factored(&program, &parent);
+            assert_eq!((&known.inverse, &known.residual), (&again.inverse, &again.residual));
+            assert_eq!(again.inverse, Simplex::with_basis(&program, parent.into_basis()).inverse);
+        }
+        assert!(compared > 200, "only {compared} compared: too few to say anything");
+    }
+}
