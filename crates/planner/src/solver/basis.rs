@@ -12,8 +12,24 @@ pub(super) enum Var {
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     pub(super) columns: Vec<u32>,
+    /// A bit for each column up to the last one: it is asked about columns more often than it is made.
+    bits: Vec<u64>,
     pub(super) at_least: bool,
     pub(super) rhs: i64,
+}
+
+impl Cut {
+    /// `columns` ascend.
+    pub(super) fn new(columns: Vec<u32>, at_least: bool, rhs: i64) -> Self {
+        let mut bits = vec![0; columns.last().map_or(0, |last| *last as usize / 64 + 1)];
+        columns.iter().for_each(|j| bits[*j as usize / 64] |= 1 << (j % 64));
+        Self { columns, bits, at_least, rhs }
+    }
+
+    /// Whether it counts the column.
+    pub(super) fn counts(&self, column: u32) -> bool {
+        self.bits.get(column as usize / 64).is_some_and(|bits| bits >> (column % 64) & 1 == 1)
+    }
 }
 
 /// A basis: it can be kept, and optimisation can go on from it.

@@ -19,33 +19,38 @@ const DENOMINATOR: i64 = 4_096;
 /// How far a point has to be beyond a row, relative to the row's length.
 const VIOLATION: f64 = 1e-4;
 /// A tableau row is also tried times 2, 3, ...: the remainders differ.
-const MULTIPLES: i64 = 4;
+const MULTIPLES: usize = 4;
 /// Combinations of larger numbers are left alone, so that 64 bits suffice.
 const LARGEST: i128 = 1 << 40;
 
 /// The rows that cut off the simplex's optimum, deepest first, at most `most`.
 pub(super) fn rounded_rows(program: &Program, simplex: &Simplex<'_>, most: usize) -> Vec<RoundedRow> {
     let values = simplex.solution();
-    let mut candidates: Vec<(f64, Combination<'_>)> = Vec::new();
+    let mut all: Vec<(Unrounded<'_>, i64)> = Vec::new();
+    // (how deep, which of them, how many times)
+    let mut candidates: Vec<(f64, usize, i64)> = Vec::new();
+    let mut slacks = Vec::new();
     for multipliers in simplex.fractional_rows() {
         let Some((numerators, denominator)) = as_fractions(&multipliers) else { continue };
         let Some(once) = Unrounded::new(program, simplex.keys(), numerators) else { continue };
-        for times in 1..=MULTIPLES.min(denominator - 1) {
-            let Some(combination) = once.times(times, denominator) else { continue };
-            let depth = combination.depth(&values);
-            if depth > VIOLATION {
-                candidates.push((depth, combination));
-            }
+        let depths = once.depths(denominator, &values, &mut slacks);
+        let before = candidates.len();
+        let deep = depths.iter().zip(1..).filter(|(depth, _)| **depth > VIOLATION);
+        candidates.extend(deep.map(|(depth, times)| (*depth, all.len(), times)));
+        if candidates.len() > before {
+            all.push((once, denominator));
         }
     }
     // Stable: of equally deep ones the first.
-    candidates.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    candidates.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
     let mut rows = Vec::new();
-    for (_, combination) in candidates {
+    for (_, which, times) in candidates {
         if rows.len() == most {
             break;
         }
-        rows.extend(combination.row().filter(|row| !rows.contains(row)));
+        let (once, denominator) = &all[which];
+        let row = once.times(times, *denominator).and_then(|combination| combination.row());
+        rows.extend(row.filter(|row| !rows.contains(row)));
     }
     rows
 }
@@ -67,11 +72,14 @@ fn as_fractions(multipliers: &[f64]) -> Option<(Vec<i64>, i64)> {
 /// The denominator of the simplest fraction that a number is, by its
 /// continued fraction.
 fn denominator_of(u: f64) -> Option<i64> {
+    // Most are nothing.
+    if u == 0.0 {
+        return Some(1);
+    }
     let (mut before, mut denominator) = (0i64, 1i64);
     let mut rest = u;
     for _ in 0..24 {
-        let numerator = u * denominator as f64;
-        if (numerator - numerator.round()).abs() < 1e-7 {
+        if from_whole(u * denominator as f64) < 1e-7 {
             return Some(denominator);
         }
         rest = 1.0 / (rest - rest.floor());
@@ -84,6 +92,16 @@ fn denominator_of(u: f64) -> Option<i64> {
         }
     }
     None
+}
+
+/// How far a number is from the next whole one. (Rounding is a call of a function where the processor's own is not
+/// known to be there.)
+fn from_whole(x: f64) -> f64 {
+    if x.abs() >= (1_u64 << 52) as f64 {
+        return 0.0;
+    }
+    let beyond = (x - x as i64 as f64).abs();
+    beyond.min(1.0 - beyond)
 }
 
 /// A combination of a program's rows, and of its blocks' counts such that every
@@ -102,13 +120,8 @@ struct Unrounded<'a> {
 /// The same after it was rounded.
 struct Combination<'a> {
     program: &'a Program,
-    keys: &'a [u32],
     numerators: Vec<i64>,
-    denominator: i64,
-    /// 1 by the denominator: a division of integers takes as long as five products.
-    inverse: f64,
-    /// Of the right-hand side; not 0.
-    remainder: i64,
+    rounding: Rounding,
     /// What the combination makes of each block's key.
     key: Vec<i64>,
     /// What is said of each row's slack, in terms of columns: a slack is how
@@ -138,42 +151,117 @@ impl<'a> Unrounded<'a> {
         Some(Self { program, keys, numerators, key, right: of_rows - of_counts, largest })
     }
 
-    /// So many times the combination, over a denominator, rounded.
-    fn times(&self, times: i64, denominator: i64) -> Option<Combination<'a>> {
-        let &Self { program, keys, .. } = self;
+    /// What is left of the right-hand side, so many times over a denominator; nothing, if there is no row of it.
+    fn remainder(&self, times: i64, denominator: i64) -> Option<i64> {
         let wide = i128::from(times);
-        if self.largest * wide > LARGEST {
+        if times >= denominator || self.largest * wide > LARGEST {
             return None;
         }
-        let right = self.right * wide;
+        let remainder = (self.right * wide).rem_euclid(i128::from(denominator));
+        i64::try_from(remainder).ok().filter(|remainder| *remainder != 0)
+    }
+
+    /// How far the point is beyond the rows that come of it once, twice, and so on, relative to each row's length in the
+    /// columns that the point uses: all at once, since most of it is the same for all. Nothing is beyond a row that is none.
+    fn depths(
+        &self,
+        denominator: i64,
+        values: &[(u32, f64)],
+        slacks: &mut Vec<[i64; MULTIPLES]>,
+    ) -> [f64; MULTIPLES] {
+        let &Self { program, keys, .. } = self;
+        let all: [i64; MULTIPLES] = std::array::from_fn(|i| i as i64 + 1);
+        let remainders = all.map(|times| self.remainder(times, denominator));
+        if remainders.iter().all(Option::is_none) {
+            return [0.0; MULTIPLES];
+        }
+        let rounding = remainders.map(|remainder| Rounding::new(denominator, remainder.unwrap_or(0)));
+        let rounded = |n: i64| -> [i64; MULTIPLES] {
+            if n == 0 { [0; MULTIPLES] } else { std::array::from_fn(|i| rounding[i].of(n * all[i])) }
+        };
+        slacks.clear();
+        slacks.extend(
+            program
+                .rows
+                .iter()
+                .zip(&self.numerators)
+                .map(|(row, n)| if row.at_least { rounded(-n).map(|s| -s) } else { rounded(*n) }),
+        );
+        let mut of_slacks = [0_i128; MULTIPLES];
+        for (row, slack) in program.rows.iter().zip(&*slacks) {
+            of_slacks.iter_mut().zip(slack).for_each(|(sum, s)| *sum += i128::from(*s) * i128::from(row.rhs));
+        }
+        let rhs: [i128; MULTIPLES] = std::array::from_fn(|i| {
+            let whole = (self.right * i128::from(all[i])).div_euclid(i128::from(denominator));
+            whole * i128::from(denominator - rounding[i].remainder) - of_slacks[i]
+        });
+        let (mut beyond, mut length) = (rhs.map(|rhs| -(rhs as f64)), [0.0; MULTIPLES]);
+        for (j, x) in values {
+            let block = program.block_of[*j as usize] as usize;
+            let terms = program.terms(*j as usize);
+            let mut of_slacks = [0_i64; MULTIPLES];
+            let mut unrounded = -self.key[block];
+            for (row, a) in program.term_row[terms.clone()].iter().zip(&program.term[terms]) {
+                unrounded += self.numerators[*row as usize] * a;
+                of_slacks.iter_mut().zip(&slacks[*row as usize]).for_each(|(sum, s)| *sum += s * a);
+            }
+            // Of a block's key nothing is left before it is rounded.
+            let rounded = rounded(if keys[block] == *j { 0 } else { unrounded });
+            for i in 0..MULTIPLES {
+                let a = (rounded[i] - of_slacks[i]) as f64;
+                beyond[i] += a * x;
+                length[i] += a * a;
+            }
+        }
+        std::array::from_fn(|i| match remainders[i] {
+            Some(_) => beyond[i] / f64::max(length[i].sqrt(), 1.0),
+            None => 0.0,
+        })
+    }
+
+    /// So many times the combination, over a denominator, rounded.
+    fn times(&self, times: i64, denominator: i64) -> Option<Combination<'a>> {
+        let &Self { program, .. } = self;
+        let right = self.right * i128::from(times);
         let whole = i128::from(denominator);
+        let rounding = Rounding::new(denominator, self.remainder(times, denominator)?);
         let mut combination = Combination {
             program,
-            keys,
             numerators: self.numerators.iter().map(|n| n * times).collect(),
-            denominator,
-            inverse: 1.0 / denominator as f64,
-            remainder: i64::try_from(right.rem_euclid(whole)).ok().filter(|r| *r != 0)?,
+            rounding,
             key: self.key.iter().map(|key| key * times).collect(),
             slack: Vec::new(),
             rhs: 0,
         };
         combination.slack = (program.rows.iter().zip(&combination.numerators))
-            .map(|(row, n)| if row.at_least { -combination.rounded(-n) } else { combination.rounded(*n) })
+            .map(|(row, n)| if row.at_least { -rounding.of(-n) } else { rounding.of(*n) })
             .collect();
         let of_slacks: i128 = (program.rows.iter().zip(&combination.slack))
             .map(|(row, s)| i128::from(*s) * i128::from(row.rhs))
             .sum();
-        combination.rhs =
-            right.div_euclid(whole) * i128::from(denominator - combination.remainder) - of_slacks;
+        combination.rhs = right.div_euclid(whole) * i128::from(denominator - rounding.remainder) - of_slacks;
         Some(combination)
     }
 }
 
-impl Combination<'_> {
+/// How terms over a denominator are rounded.
+#[derive(Clone, Copy)]
+struct Rounding {
+    denominator: i64,
+    /// 1 by the denominator: a division of integers takes as long as five products.
+    inverse: f64,
+    /// Of the right-hand side; of a row not 0.
+    remainder: i64,
+}
+
+impl Rounding {
+    fn new(denominator: i64, remainder: i64) -> Self {
+        Self { denominator, inverse: 1.0 / denominator as f64, remainder }
+    }
+
     /// A term over the denominator, rounded. Terms are below [`LARGEST`], which
     /// floating point has exactly: the quotient is at most one beside the right one.
-    fn rounded(&self, n: i64) -> i64 {
+    fn of(self, n: i64) -> i64 {
         let mut whole = (n as f64 * self.inverse) as i64;
         let mut rest = n - whole * self.denominator;
         if rest < 0 {
@@ -185,7 +273,9 @@ impl Combination<'_> {
         }
         whole * (self.denominator - self.remainder) + (rest - self.remainder).max(0)
     }
+}
 
+impl Combination<'_> {
     fn coefficient(&self, j: u32) -> i64 {
         let block = self.program.block_of[j as usize] as usize;
         let terms = self.program.terms(j as usize);
@@ -194,27 +284,7 @@ impl Combination<'_> {
             unrounded += self.numerators[*row as usize] * a;
             of_slacks += self.slack[*row as usize] * a;
         }
-        self.rounded(unrounded - self.key[block]) - of_slacks
-    }
-
-    /// The coefficient of a block's key: before it was rounded it was 0.
-    fn coefficient_of_key(&self, j: u32) -> i64 {
-        let terms = self.program.terms(j as usize);
-        let terms = self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]);
-        -terms.map(|(row, a)| self.slack[*row as usize] * a).sum::<i64>()
-    }
-
-    /// How far the point is beyond the row, relative to the row's length in
-    /// the columns that the point uses.
-    fn depth(&self, values: &[(u32, f64)]) -> f64 {
-        let (mut beyond, mut length) = (-(self.rhs as f64), 0.0);
-        for (j, x) in values {
-            let is_key = self.keys[self.program.block_of[*j as usize] as usize] == *j;
-            let a = if is_key { self.coefficient_of_key(*j) } else { self.coefficient(*j) } as f64;
-            beyond += a * x;
-            length += a * a;
-        }
-        beyond / f64::max(length.sqrt(), 1.0)
+        self.rounding.of(unrounded - self.key[block]) - of_slacks
     }
 
     fn row(&self) -> Option<RoundedRow> {
@@ -228,9 +298,15 @@ impl Combination<'_> {
             all.extend(columns.clone().map(|j| self.coefficient(j as u32)));
             // The coefficient that most columns of the block have goes to the
             // right-hand side: the block's units add up to its count.
-            sorted.clone_from(&all);
-            sorted.sort_unstable();
-            let base = sorted.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map_or(0, |run| run[0]);
+            let base = match all[..] {
+                // An extra, mostly.
+                [a, b] => a.max(b),
+                _ => {
+                    sorted.clone_from(&all);
+                    sorted.sort_unstable();
+                    sorted.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map_or(0, |run| run[0])
+                }
+            };
             rhs -= i128::from(base) * i128::from(self.program.count[b]);
             for (j, a) in columns.zip(&all).filter(|(_, a)| **a != base) {
                 let a = a - base;

@@ -11,7 +11,7 @@
 use super::basis::{Basis, End};
 use super::bound::Bound;
 use super::program::Program;
-use super::simplex::Simplex;
+use super::simplex::{Factored, Simplex};
 use super::solution::{Solution, evaluate};
 use super::tighten::tighten;
 use super::tree::{Branching, Tree, Wanted, integral, look_in_every_way};
@@ -55,27 +55,27 @@ pub(super) fn minimise(
             return Optimum { best: None, bound: i64::MAX, infeasible: true, basis: None };
         }
         End::Optimal => {
-            let basis = simplex.basis();
-            found = Some(basis.clone());
+            let optimum = simplex.factored();
+            found = Some(optimum.basis().clone());
             search.at_optimum(program, &simplex);
             let of_value = search.is_open() && wanted == Wanted::Value;
             let is_known = of_value && has(&simplex.solution(), search.proved);
             if search.is_open() && !is_known {
-                search.at_the_bound(program, &simplex, &basis);
+                search.at_the_bound(program, &simplex, &optimum);
             }
             if search.is_open() && !is_known {
-                let tight = tighten(program, basis, |values| integral(values).is_some());
-                let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+                let tight = tighten(program, optimum, |values| integral(values).is_some());
+                let simplex = Simplex::from_factored(&tight.program, &tight.optimum);
                 search.at_optimum(&tight.program, &simplex);
                 let bound = Bound::at(&tight.program, &[], &simplex.true_prices());
-                search.finish(&Root { program: &tight.program, bound, basis: Some(&tight.basis) }, nodes);
+                search.finish(&Root { program: &tight.program, bound, start: Some(&tight.optimum) }, nodes);
             }
         }
         // Numerical trouble: without prices every column may be used.
         End::Infeasible(_) | End::Lost => {
             let bound = Bound::at(program, &[], &vec![0.0; program.rows.len()]);
             search.proved = bound.value(program);
-            search.finish(&Root { program, bound, basis: None }, nodes);
+            search.finish(&Root { program, bound, start: None }, nodes);
         }
     }
     let Search { program: _, wanted: _, best, proved } = search;
@@ -105,8 +105,8 @@ pub(super) fn bound(program: &Program) -> i64 {
         End::Optimal => {
             search.at_optimum(program, &simplex);
             if search.is_open() {
-                let tight = tighten(program, simplex.basis(), |values| integral(values).is_some());
-                let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+                let tight = tighten(program, simplex.factored(), |values| integral(values).is_some());
+                let simplex = Simplex::from_factored(&tight.program, &tight.optimum);
                 search.at_optimum(&tight.program, &simplex);
             }
         }
@@ -139,18 +139,18 @@ pub(super) fn reaches(
     start: Option<Basis>,
 ) -> (Option<bool>, Option<Basis>) {
     let (simplex, end) = relax(program, start);
-    let basis = match &end {
+    let optimum = match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return (Some(false), None),
         End::Infeasible(_) | End::Lost => return (None, None),
-        End::Optimal => simplex.basis(),
+        End::Optimal => simplex.factored(),
     };
-    (reaches_from(program, (&simplex, basis.clone()), target, nodes), Some(basis))
+    (reaches_from(program, (&simplex, optimum.clone()), target, nodes), Some(optimum.into_basis()))
 }
 
 /// The same with the optimum of the relaxation, and its basis.
 fn reaches_from(
     program: &Program,
-    (simplex, basis): (&Simplex<'_>, Basis),
+    (simplex, optimum): (&Simplex<'_>, Factored),
     target: i64,
     nodes: u64,
 ) -> Option<bool> {
@@ -163,14 +163,14 @@ fn reaches_from(
     if let Some(answer) = answer(&search) {
         return Some(answer);
     }
-    let tight = tighten(program, basis, |values| integral(values).is_some());
-    let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+    let tight = tighten(program, optimum, |values| integral(values).is_some());
+    let simplex = Simplex::from_factored(&tight.program, &tight.optimum);
     search.at_optimum(&tight.program, &simplex);
     if let Some(answer) = answer(&search) {
         return Some(answer);
     }
     let bound = Bound::at(&tight.program, &[], &simplex.true_prices());
-    let root = Root { program: &tight.program, bound, basis: Some(&tight.basis) };
+    let root = Root { program: &tight.program, bound, start: Some(&tight.optimum) };
     let (found, proof) = root.seek(target, Wanted::Value, &mut { nodes });
     search.improve(found.unwrap_or_default());
     answer(&search).or(proof.then_some(false))
@@ -192,10 +192,10 @@ pub(super) fn find(program: &Program, target: i64, nodes: u64) -> Option<Solutio
         return Some(whole);
     }
     let (few, original) = restrict(program, |j| bound.admits(j, target));
-    let basis = simplex.basis().among(&original);
+    let start = simplex.factored().among(&original);
     [Branching::Nearest, Branching::Sums].into_iter().find_map(|way| {
         let mut tree = Tree::new(&few, Some(target), nodes, way, Wanted::Value);
-        tree.run(basis.as_ref());
+        tree.run(start.as_ref());
         tree.found.map(|solution| original_columns(&solution, &original))
     })
 }
@@ -205,7 +205,7 @@ pub(super) fn find(program: &Program, target: i64, nodes: u64) -> Option<Solutio
 struct Root<'a> {
     program: &'a Program,
     bound: Bound,
-    basis: Option<&'a Basis>,
+    start: Option<&'a Factored>,
 }
 
 impl Root<'_> {
@@ -213,8 +213,8 @@ impl Root<'_> {
     /// a one can use. Says also whether it is proved that there is none.
     fn seek(&self, target: i64, wanted: Wanted, left: &mut u64) -> (Option<Solution>, bool) {
         let (restricted, original) = restrict(self.program, |j| self.bound.admits(j, target));
-        let basis = self.basis.and_then(|basis| basis.among(&original));
-        let (found, proof) = look_in_every_way(&restricted, basis.as_ref(), target, wanted, left);
+        let start = self.start.and_then(|start| start.among(&original));
+        let (found, proof) = look_in_every_way(&restricted, start.as_ref(), target, wanted, left);
         (found.map(|solution| original_columns(&solution, &original)), proof)
     }
 }
@@ -256,13 +256,13 @@ impl Search<'_> {
     /// such a one can use: there are few, so this takes a fraction of what the
     /// whole program would take, and mostly it is enough. Rows that are rounded
     /// over these columns hold for such solutions only.
-    fn at_the_bound(&mut self, program: &Program, simplex: &Simplex<'_>, basis: &Basis) {
+    fn at_the_bound(&mut self, program: &Program, simplex: &Simplex<'_>, optimum: &Factored) {
         let target = self.proved;
         let bound = Bound::at(program, &[], &simplex.true_prices());
         let (few, original) = restrict(program, |j| bound.admits(j, target));
-        let Some(basis) = basis.among(&original) else { return };
-        let tight = tighten(&few, basis, |values| integral(values).is_some());
-        let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+        let Some(optimum) = optimum.among(&original) else { return };
+        let tight = tighten(&few, optimum, |values| integral(values).is_some());
+        let simplex = Simplex::from_factored(&tight.program, &tight.optimum);
         if Bound::at(&tight.program, &[], &simplex.true_prices()).value(&few) > target {
             self.proved = target + program.step;
             return;
@@ -298,7 +298,7 @@ impl Search<'_> {
             // Out of effort without any solution: take the first that a dive finds.
             for way in [Branching::Nearest, Branching::Sums] {
                 let mut tree = Tree::new(root.program, None, nodes, way, Wanted::Value);
-                tree.run(root.basis);
+                tree.run(root.start);
                 if let Some(solution) = tree.found {
                     self.improve(solution);
                     break;

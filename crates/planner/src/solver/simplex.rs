@@ -14,10 +14,15 @@
 //! basis is unique, hence the same from whatever basis the search started.
 //! Floating point guides the search; nothing is proved here.
 
+mod factored;
 mod invert;
+mod leaving;
+mod pricing;
 mod readout;
 
+pub(super) use self::factored::Factored;
 use self::invert::subtract;
+use self::leaving::{Leaving, products};
 use super::basis::{Basis, Cut, End, Var};
 use super::program::{Program, relaxation};
 use super::work;
@@ -43,10 +48,15 @@ pub(super) struct Simplex<'a> {
     pub(super) pivots: u64,
     /// Whether the basis is in its one form; see `canonicalise`.
     canonical: bool,
+    /// Whether everything is as `refactor` would compute it.
+    is_fresh: bool,
     // Kept between pivots to save allocations.
     alpha: Vec<f64>,
     reduced: Vec<f64>,
+    can_enter: Vec<u32>,
     events: Vec<Event>,
+    infeasible: Vec<(f64, Leaving)>,
+    left_for_keys: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +87,7 @@ impl<'a> Simplex<'a> {
     /// Nothing, if it is not even that.
     pub(super) fn from_another(program: &'a Program, basis: Basis) -> Option<Self> {
         let mut simplex = Self::with_basis(program, basis);
-        let no_step = vec![0.0; simplex.rows()];
-        simplex.price_columns(&no_step);
+        simplex.reduce_all();
         // A block without working columns takes part in the basis by its key
         // alone, so that it can have another one.
         for b in 0..program.blocks() {
@@ -100,8 +109,15 @@ impl<'a> Simplex<'a> {
     }
 
     pub(super) fn with_basis(program: &'a Program, basis: Basis) -> Self {
+        let mut simplex = Self::unfactored(program, basis);
+        simplex.refactor();
+        simplex
+    }
+
+    /// Nothing is computed yet.
+    fn unfactored(program: &'a Program, basis: Basis) -> Self {
         let Basis { key, working } = basis;
-        let mut simplex = Self {
+        Self {
             program,
             cuts: Vec::new(),
             key,
@@ -113,27 +129,14 @@ impl<'a> Simplex<'a> {
             prices: Vec::new(),
             pivots: 0,
             canonical: false,
+            is_fresh: false,
             alpha: Vec::new(),
             reduced: Vec::new(),
+            can_enter: Vec::new(),
             events: Vec::new(),
-        };
-        simplex.refactor();
-        simplex
-    }
-
-    pub(super) fn basis(&self) -> Basis {
-        Basis { key: self.key.clone(), working: self.working.clone() }
-    }
-
-    /// Goes back to a basis and a number of cuts, of which the basis is, and
-    /// adds one more; its slack becomes basic, so that the basis stays dual feasible.
-    pub(super) fn branch(&mut self, basis: &Basis, cuts: usize, cut: Cut) {
-        self.cuts.truncate(cuts);
-        self.key.clone_from(&basis.key);
-        self.working.clone_from(&basis.working);
-        self.cuts.push(cut);
-        self.working.push(Var::Slack((self.rows() - 1) as u32));
-        self.refactor();
+            infeasible: Vec::new(),
+            left_for_keys: Vec::new(),
+        }
     }
 
     fn rows(&self) -> usize {
@@ -165,24 +168,54 @@ impl<'a> Simplex<'a> {
             to[self.program.term_row[t] as usize] += factor * self.program.term_scaled[t];
         }
         for (c, cut) in self.cuts.iter().enumerate() {
-            if cut.columns.binary_search(&column).is_ok() {
+            if cut.counts(column) {
                 to[self.program.rows.len() + c] += factor;
             }
         }
     }
 
-    /// The column of the working basis that stands for a variable.
-    fn basis_column(&self, var: Var) -> Vec<f64> {
-        let mut column = vec![0.0; self.rows()];
-        match var {
-            Var::Slack(row) => column[row as usize] = self.slack(row as usize),
-            Var::Column(j) => {
-                self.add_column(j, 1.0, &mut column);
-                let key = self.key[self.program.block_of[j as usize] as usize];
-                self.add_column(key, -1.0, &mut column);
+    /// What the keys leave of right-hand sides, with all units of each block in its key.
+    fn less_keys(&self, mut residual: Vec<f64>) -> Vec<f64> {
+        for (key, count) in self.key.iter().zip(&self.program.count) {
+            for t in self.program.terms(*key as usize) {
+                residual[self.program.term_row[t] as usize] -= *count as f64 * self.program.term_scaled[t];
             }
         }
-        column
+        for (cut, left) in self.cuts.iter().zip(&mut residual[self.program.rows.len()..]) {
+            *left = self.less_keys_of(cut, *left);
+        }
+        residual
+    }
+
+    /// The same of a cut: blocks in their order, as it is with every row.
+    fn less_keys_of(&self, cut: &Cut, mut left: f64) -> f64 {
+        for j in &cut.columns {
+            let block = self.program.block_of[*j as usize] as usize;
+            if self.key[block] == *j {
+                left -= self.program.count[block] as f64;
+            }
+        }
+        left
+    }
+
+    /// What the working basis has in place of a column: the column less its block's key, by row, ascending. `nothing`:
+    /// zeros, one for each row.
+    fn basis_column(&self, column: u32, nothing: &mut [f64], terms: &mut Vec<(usize, f64)>) {
+        let key = self.key[self.program.block_of[column as usize] as usize];
+        self.add_column(column, 1.0, nothing);
+        self.add_column(key, -1.0, nothing);
+        terms.clear();
+        let mut take = |row: usize| {
+            let a = std::mem::take(&mut nothing[row]);
+            if a != 0.0 {
+                terms.push((row, a));
+            }
+        };
+        for j in [column, key] {
+            self.program.terms(j as usize).for_each(|t| take(self.program.term_row[t] as usize));
+        }
+        (self.program.rows.len()..self.rows()).for_each(take);
+        terms.sort_unstable_by_key(|(row, _)| *row);
     }
 
     fn perturbed_cost(&self, var: Var) -> f64 {
@@ -199,9 +232,7 @@ impl<'a> Simplex<'a> {
     /// the order of keys and working variables.
     fn refactor(&mut self) {
         let m = self.rows();
-        // The basic columns over the rows without a basic slack are inverted, and the slacks' rows follow.
-        let columns = self.working.iter().filter(|var| matches!(var, Var::Column(_))).count();
-        work::count(m * m + columns * columns * (columns + m) + self.program.term.len());
+        self.count_refactor();
         self.working_in.clear();
         self.working_in.resize(self.program.blocks(), 0);
         for var in &self.working {
@@ -215,12 +246,19 @@ impl<'a> Simplex<'a> {
             return;
         };
         self.inverse = inverse;
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
-        self.residual = residual;
+        self.residual =
+            self.less_keys((0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect());
         self.reprice();
+        self.is_fresh = true;
+    }
+
+    /// Counts what computing everything anew takes, whether it is done or known: whoever stops after so much work stops at the
+    /// same place.
+    fn count_refactor(&self) {
+        let m = self.rows();
+        // The basic columns over the rows without a basic slack are inverted, and the slacks' rows follow.
+        let columns = self.working.iter().filter(|var| matches!(var, Var::Column(_))).count();
+        work::count(m * m + columns * columns * (columns + m) + self.program.term.len());
     }
 
     fn reset(&mut self) {
@@ -237,9 +275,8 @@ impl<'a> Simplex<'a> {
         for i in 0..m {
             let cost = self.perturbed_cost(self.working[i]);
             if cost != 0.0 {
-                for r in 0..m {
-                    self.prices[r] += cost * self.inverse[i * m + r];
-                }
+                let row = &self.inverse[i * m..(i + 1) * m];
+                self.prices.iter_mut().zip(row).for_each(|(price, a)| *price += cost * a);
             }
         }
     }
@@ -251,17 +288,19 @@ impl<'a> Simplex<'a> {
         let mut since_refactor = 0;
         loop {
             let m = self.rows();
-            self.values =
-                (0..m).map(|i| (0..m).map(|r| self.inverse[i * m + r] * self.residual[r]).sum()).collect();
+            products(self.inverse.chunks_exact(m.max(1)), &self.residual, &mut self.values);
             let Some(leaving) = self.leaving() else {
                 if self.canonical {
                     return End::Optimal;
                 }
-                self.canonicalise();
+                if self.canonicalise() {
+                    return End::Optimal;
+                }
                 since_refactor = 0;
                 continue;
             };
             self.canonical = false;
+            self.is_fresh = false;
             self.pivots += 1;
             // The inverse is gone over four times, and every column is priced.
             work::count(4 * m * m + self.program.term.len() + self.program.columns());
@@ -287,44 +326,6 @@ impl<'a> Simplex<'a> {
                 since_refactor = 1;
             }
         }
-    }
-
-    /// Chooses the infeasible basic variable that is farthest from the
-    /// feasible side, measured in the space of prices.
-    fn leaving(&self) -> Option<Leaving> {
-        let m = self.rows();
-        let mut best: Option<(f64, Leaving)> = None;
-        let mut consider = |value: f64, norm: f64, leaving: Leaving| {
-            if value < -FEASIBLE {
-                let score = value * value / norm.max(1e-12);
-                if best.as_ref().is_none_or(|(s, _)| score > *s) {
-                    best = Some((score, leaving));
-                }
-            }
-        };
-        let mut seen: Vec<u32> = Vec::new();
-        for i in 0..m {
-            let row = &self.inverse[i * m..(i + 1) * m];
-            consider(self.values[i], row.iter().map(|a| a * a).sum(), Leaving::Working(i));
-            if let Var::Column(j) = self.working[i] {
-                let block = self.program.block_of[j as usize];
-                if !seen.contains(&block) {
-                    seen.push(block);
-                    let mut value = self.program.count[block as usize] as f64;
-                    let mut sum = vec![0.0; m];
-                    for k in i..m {
-                        if self.is_in(self.working[k], block) {
-                            value -= self.values[k];
-                            for (s, a) in sum.iter_mut().zip(&self.inverse[k * m..(k + 1) * m]) {
-                                *s += a;
-                            }
-                        }
-                    }
-                    consider(value, sum.iter().map(|a| a * a).sum(), Leaving::Key(block));
-                }
-            }
-        }
-        best.map(|(_, leaving)| leaving)
     }
 
     fn is_in(&self, var: Var, block: u32) -> bool {
@@ -363,6 +364,7 @@ impl<'a> Simplex<'a> {
         let m = self.rows();
         let row: Vec<f64> = self.inverse[i * m..(i + 1) * m].to_vec();
         self.price_columns(&row);
+        self.reduce_what_can_enter();
         let leaving_block = match self.working[i] {
             Var::Column(j) => Some(self.program.block_of[j as usize]),
             Var::Slack(_) => None,
@@ -371,8 +373,9 @@ impl<'a> Simplex<'a> {
         // (block, its new key) for the blocks that were passed.
         let mut flips: Vec<(u32, u32)> = Vec::new();
         self.events.clear();
-        for b in 0..self.program.blocks() {
-            let event = self.next_event(b, self.key[b]);
+        for i in 0..self.can_enter.len() {
+            let block = self.can_enter[i] as usize;
+            let event = self.next_event(block, self.key[block]);
             self.events.extend(event);
         }
         let mut basic = vec![false; m];
@@ -434,57 +437,6 @@ impl<'a> Simplex<'a> {
         self.program.rows.get(row).map_or(1.0, |r| r.scale)
     }
 
-    /// The reduced costs of all columns, and how they change along a row of
-    /// the inverse.
-    fn price_columns(&mut self, row: &[f64]) {
-        let program = self.program;
-        let n = program.columns();
-        let mut alpha = std::mem::take(&mut self.alpha);
-        let mut reduced = std::mem::take(&mut self.reduced);
-        alpha.clear();
-        reduced.clear();
-        alpha.reserve(n);
-        reduced.reserve(n);
-        let mut t = 0;
-        for j in 0..n {
-            let end = program.term_start[j + 1] as usize;
-            let (mut a, mut c) = (0.0, program.cost_perturbed[j]);
-            for k in t..end {
-                let r = program.term_row[k] as usize;
-                a += row[r] * program.term_scaled[k];
-                c -= self.prices[r] * program.term_scaled[k];
-            }
-            t = end;
-            alpha.push(a);
-            reduced.push(c);
-        }
-        for (c, cut) in self.cuts.iter().enumerate() {
-            let r = program.rows.len() + c;
-            for j in &cut.columns {
-                alpha[*j as usize] += row[r];
-                reduced[*j as usize] -= self.prices[r];
-            }
-        }
-        self.alpha = alpha;
-        self.reduced = reduced;
-    }
-
-    /// Where along the step a column of the block becomes cheaper than the key.
-    fn next_event(&self, block: usize, key: u32) -> Option<Event> {
-        let (base_alpha, base) = (self.alpha[key as usize], self.reduced[key as usize]);
-        let mut best: Option<Event> = None;
-        for j in self.program.block(block) {
-            let alpha = self.alpha[j] - base_alpha;
-            if alpha < -PIVOT {
-                let at = (self.reduced[j] - base) / -alpha;
-                if best.is_none_or(|b| at < b.at || at == b.at && alpha < b.alpha - base_alpha) {
-                    best = Some(Event { at: at.max(0.0), alpha: self.alpha[j], var: Var::Column(j as u32) });
-                }
-            }
-        }
-        best
-    }
-
     /// Replaces a working variable and updates the inverse.
     fn replace(&mut self, i: usize, entering: Var) {
         let m = self.rows();
@@ -495,8 +447,11 @@ impl<'a> Simplex<'a> {
         if let Var::Column(j) = entering {
             self.working_in[self.program.block_of[j as usize] as usize] += 1;
         }
-        let column = self.basis_column(entering);
-        let terms: Vec<(usize, f64)> = column.into_iter().enumerate().filter(|(_, a)| *a != 0.0).collect();
+        let mut terms = Vec::new();
+        match entering {
+            Var::Slack(row) => terms.push((row as usize, self.slack(row as usize))),
+            Var::Column(j) => self.basis_column(j, &mut vec![0.0; m], &mut terms),
+        }
         let weight = |row: &[f64]| terms.iter().map(|(r, a)| row[*r] * a).sum();
         let weights: Vec<f64> = self.inverse.chunks_exact(m).map(weight).collect();
         let pivot = weights[i];
@@ -511,23 +466,26 @@ impl<'a> Simplex<'a> {
     }
 
     /// Brings the basis into the one form that depends on nothing but the set
-    /// of basic variables: the first basic column of a block is its key.
-    fn canonicalise(&mut self) {
+    /// of basic variables: the first basic column of a block is its key. Says whether it was, with everything as it is
+    /// computed anew.
+    fn canonicalise(&mut self) -> bool {
+        let mut was = self.is_fresh && self.working.is_sorted();
         for var in &mut self.working {
             if let Var::Column(j) = var {
                 let key = &mut self.key[self.program.block_of[*j as usize] as usize];
                 if *j < *key {
                     std::mem::swap(j, key);
+                    was = false;
                 }
             }
         }
-        self.working.sort_unstable();
-        self.refactor();
         self.canonical = true;
+        if was {
+            self.count_refactor();
+        } else {
+            self.working.sort_unstable();
+            self.refactor();
+        }
+        was
     }
-}
-
-enum Leaving {
-    Working(usize),
-    Key(u32),
 }

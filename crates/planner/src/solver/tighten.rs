@@ -5,7 +5,7 @@ use super::basis::{Basis, End, Var};
 use super::bound::Bound;
 use super::program::{Program, RoundedRow};
 use super::rounding::rounded_rows;
-use super::simplex::Simplex;
+use super::simplex::{Factored, Simplex};
 
 /// Rounds of rows at one level.
 const ROUNDS: usize = 24;
@@ -17,7 +17,7 @@ const ROWS_A_ROUND: usize = 8;
 /// A program with rounded rows, and its optimal basis.
 pub(super) struct Tightened {
     pub(super) program: Program,
-    pub(super) basis: Basis,
+    pub(super) optimum: Factored,
     pub(super) rows: Vec<RoundedRow>,
 }
 
@@ -25,19 +25,19 @@ pub(super) struct Tightened {
 /// not integral.
 pub(super) fn tighten(
     base: &Program,
-    basis: Basis,
+    optimum: Factored,
     is_integral: impl Fn(&[(u32, f64)]) -> bool,
 ) -> Tightened {
-    let mut best = Tightened { program: base.clone(), basis, rows: Vec::new() };
+    let mut best = Tightened { program: base.clone(), optimum, rows: Vec::new() };
     let mut reached = f64::NEG_INFINITY;
     let mut idle = 0;
     for _ in 0..ROUNDS {
-        let simplex = Simplex::with_basis(&best.program, best.basis.clone());
+        let simplex = Simplex::from_factored(&best.program, &best.optimum);
         let fresh = rounded_rows(&best.program, &simplex, ROWS_A_ROUND);
         if fresh.is_empty() {
             break;
         }
-        let (mut rows, mut basis) = without_slack_rows(base, best.rows.clone(), best.basis.clone());
+        let (mut rows, mut basis) = without_slack_rows(base, best.rows.clone(), best.optimum.basis().clone());
         for row in fresh {
             basis.working.push(Var::Slack((base.rows.len() + rows.len()) as u32));
             rows.push(row);
@@ -48,9 +48,9 @@ pub(super) fn tighten(
             break;
         }
         let value = Bound::at(&program, &[], &simplex.true_prices()).exact();
-        let basis = simplex.basis();
+        let optimum = simplex.factored();
         let done = is_integral(&simplex.solution());
-        best = Tightened { program, basis, rows };
+        best = Tightened { program, optimum, rows };
         idle = if value > reached + 1e-3 * base.step as f64 { 0 } else { idle + 1 };
         reached = reached.max(value);
         if done || idle == PATIENCE {

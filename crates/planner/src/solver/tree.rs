@@ -1,15 +1,18 @@
 //! Branch and bound below a relaxation that is not integral.
 
-use super::basis::{Basis, Cut, End};
+use super::basis::{Cut, End};
 use super::bound::Bound;
 use super::program::Program;
-use super::simplex::Simplex;
+use super::simplex::{Factored, Simplex};
 use super::solution::{Solution, evaluate};
 
 /// Columns that pivots may look at before they count as one more node: about
 /// a millisecond of work. A tree always starts from the same basis, so this
 /// is the same for every run.
 const COLUMNS_PER_NODE: u64 = 50_000;
+
+/// So many numbers of inverses are kept for nodes that wait, all together: 16 MiB. Whoever has none is computed anew.
+const KEPT: usize = 1 << 21;
 
 /// Perturbed costs that differ by less are taken to be equal: far below the
 /// perturbation of one column, far above rounding errors.
@@ -21,7 +24,7 @@ const WORTH: f64 = 1e-9;
 /// that there is none.
 pub(super) fn look_in_every_way(
     program: &Program,
-    basis: Option<&Basis>,
+    start: Option<&Factored>,
     target: i64,
     wanted: Wanted,
     left: &mut u64,
@@ -30,7 +33,7 @@ pub(super) fn look_in_every_way(
     for (way, share) in [(Sums, 16), (Up, 16), (Nearest, 16), (Largest, 16), (Sums, 1)] {
         let granted = left.div_ceil(share);
         let mut tree = Tree::new(program, Some(target), granted, way, wanted);
-        tree.run(basis);
+        tree.run(start);
         *left -= granted - tree.left;
         if tree.proof || tree.found.is_some() {
             return (tree.found, tree.proof);
@@ -95,7 +98,7 @@ pub(super) enum Branching {
 
 /// A node that waits: the basis of its parent, and the cut that makes it.
 struct Open {
-    basis: Basis,
+    parent: Factored,
     depth: usize,
     cut: Cut,
 }
@@ -123,12 +126,14 @@ impl<'a> Tree<'a> {
 
     /// Starts from the basis, if there is one: the relaxation's own, which is
     /// the same wherever it was found from.
-    pub(super) fn run(&mut self, basis: Option<&Basis>) {
-        let mut simplex = match basis {
-            Some(basis) => Simplex::with_basis(self.program, basis.clone()),
+    pub(super) fn run(&mut self, start: Option<&Factored>) {
+        let mut simplex = match start {
+            Some(start) => Simplex::from_factored(self.program, start),
             None => Simplex::new(self.program),
         };
         let mut open: Vec<Open> = Vec::new();
+        // Numbers that the waiting nodes keep.
+        let mut kept = 0;
         loop {
             if self.left == 0 {
                 self.proof = false;
@@ -154,13 +159,17 @@ impl<'a> Tree<'a> {
                         Branching::Sums => branch(self.program, &values),
                         way => branch_on_one(&values, way),
                     };
-                    let (basis, depth) = (simplex.basis(), simplex.cuts.len());
-                    open.push(Open { basis: basis.clone(), depth, cut: second });
-                    open.push(Open { basis, depth, cut: first });
+                    let parent = simplex.factored_up_to(KEPT - kept);
+                    kept += parent.numbers();
+                    open.push(Open { parent, depth: simplex.cuts.len(), cut: second });
+                    simplex.branch(first);
+                    continue;
                 }
             }
-            let Some(Open { basis, depth, cut }) = open.pop() else { return };
-            simplex.branch(&basis, depth, cut);
+            let Some(Open { parent, depth, cut }) = open.pop() else { return };
+            kept -= parent.numbers();
+            simplex.go_back(parent, depth);
+            simplex.branch(cut);
         }
     }
 
@@ -264,7 +273,7 @@ fn branch_on_one(values: &[(u32, f64)], way: Branching) -> (Cut, Cut) {
 /// The two sides of a sum that is not an integer: the nearer one first.
 fn split(columns: Vec<u32>, value: f64) -> (Cut, Cut) {
     let floor = value.floor() as i64;
-    let down = Cut { columns: columns.clone(), at_least: false, rhs: floor };
-    let up = Cut { columns, at_least: true, rhs: floor + 1 };
+    let down = Cut::new(columns.clone(), false, floor);
+    let up = Cut::new(columns, true, floor + 1);
     if value - value.floor() >= 0.5 { (up, down) } else { (down, up) }
 }

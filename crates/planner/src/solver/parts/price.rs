@@ -86,8 +86,8 @@ pub(super) fn price(kind: &Kind, rows: usize, prices: &Prices, below: i64, slack
     let shape = &kind.shape;
     let program = program(shape, rows, prices);
     let mut simplex = Simplex::new(&program);
-    let (bound, basis) = match simplex.optimise() {
-        End::Optimal => (Bound::at(&program, &[], &simplex.true_prices()), Some(simplex.basis())),
+    let (bound, start) = match simplex.optimise() {
+        End::Optimal => (Bound::at(&program, &[], &simplex.true_prices()), Some(simplex.factored())),
         End::Infeasible(_) | End::Lost => (Bound::at(&program, &[], &vec![0.0; program.rows.len()]), None),
     };
     let relaxed = bound.value(&program);
@@ -96,7 +96,7 @@ pub(super) fn price(kind: &Kind, rows: usize, prices: &Prices, below: i64, slack
         return Priced { patterns: vec![], bound: relaxed };
     }
     let mut tree = Tree::new(&program, Some(target), nodes, Branching::Nearest, Wanted::Least(slack));
-    tree.run(basis.as_ref());
+    tree.run(start.as_ref());
     let bound = match (tree.proof, tree.target) {
         (true, Some(target)) => relaxed.max(target.saturating_add(1)),
         _ => relaxed,

@@ -12,89 +12,99 @@ impl Simplex<'_> {
     /// work. The slacks' rows follow from it.
     pub(super) fn inverted(&self) -> Option<Vec<f64>> {
         let m = self.rows();
-        let mut is_slack = vec![false; m];
-        for var in &self.working {
+        // By row: the place of its basic slack among the slacks, or its own among the other rows.
+        let mut of_slack = vec![usize::MAX; m];
+        let mut slacks: Vec<(usize, usize)> = Vec::new();
+        for (position, var) in self.working.iter().enumerate() {
             if let Var::Slack(row) = var {
-                is_slack[*row as usize] = true;
+                of_slack[*row as usize] = slacks.len();
+                slacks.push((position, *row as usize));
             }
         }
-        // (its position, its terms)
-        let columns: Vec<(usize, Vec<f64>)> = (self.working.iter().enumerate())
-            .filter(|(_, var)| matches!(var, Var::Column(_)))
-            .map(|(i, var)| (i, self.basis_column(*var)))
-            .collect();
-        let rows: Vec<usize> = (0..m).filter(|r| !is_slack[*r]).collect();
+        let rows: Vec<usize> = (0..m).filter(|row| of_slack[*row] == usize::MAX).collect();
         let k = rows.len();
-        if columns.len() != k {
+        let mut place = vec![usize::MAX; m];
+        rows.iter().enumerate().for_each(|(i, row)| place[*row] = i);
+        let mut matrix = vec![0.0; k * k];
+        // What columns have in the slacks' rows: the slack, the column, how much.
+        let mut beside: Vec<(usize, usize, f64)> = Vec::new();
+        let (mut nothing, mut terms) = (vec![0.0; m], Vec::new());
+        let mut positions = Vec::with_capacity(k);
+        for (position, var) in self.working.iter().enumerate() {
+            let Var::Column(j) = var else { continue };
+            let i = positions.len();
+            if i == k {
+                return None;
+            }
+            positions.push(position);
+            self.basis_column(*j, &mut nothing, &mut terms);
+            for (row, a) in &terms {
+                match of_slack[*row] {
+                    usize::MAX => matrix[place[*row] * k + i] = *a,
+                    slack => beside.push((slack, i, *a)),
+                }
+            }
+        }
+        if positions.len() != k {
             return None;
         }
-        let mut matrix = vec![0.0; k * k];
-        for (i, (_, column)) in columns.iter().enumerate() {
-            for (place, row) in rows.iter().enumerate() {
-                matrix[place * k + i] = column[*row];
-            }
-        }
         let part = invert(matrix, k)?;
-        let mut inverse = vec![0.0; m * m];
-        for ((position, _), of_column) in columns.iter().zip(part.chunks_exact(k.max(1))) {
-            for (row, a) in rows.iter().zip(of_column) {
-                inverse[position * m + row] = *a;
-            }
+        let mut left = vec![0.0; slacks.len() * k];
+        for (slack, of, a) in beside {
+            subtract(&mut left[slack * k..(slack + 1) * k], a, &part[of * k..(of + 1) * k]);
         }
-        for (position, var) in self.working.iter().enumerate() {
-            let Var::Slack(row) = var else { continue };
-            let row = *row as usize;
-            let mut left = vec![0.0; m];
-            left[row] = 1.0;
-            for (of, column) in columns.iter().filter(|(_, column)| column[row] != 0.0) {
-                subtract(&mut left, column[row], &inverse[of * m..(of + 1) * m]);
-            }
-            let slack = self.slack(row);
-            inverse[position * m..(position + 1) * m]
-                .iter_mut()
-                .zip(left)
-                .for_each(|(to, a)| *to = slack * a);
+        let mut inverse = vec![0.0; m * m];
+        let mut set = |position: usize, of_rows: &[f64], sign: f64| {
+            let to = &mut inverse[position * m..(position + 1) * m];
+            rows.iter().zip(of_rows).for_each(|(row, a)| to[*row] = sign * a);
+        };
+        for (position, of_rows) in positions.iter().zip(part.chunks_exact(k.max(1))) {
+            set(*position, of_rows, 1.0);
+        }
+        for (i, (position, row)) in slacks.iter().enumerate() {
+            set(*position, &left[i * k..(i + 1) * k], self.slack(*row));
+        }
+        for (position, row) in slacks {
+            inverse[position * m + row] = self.slack(row);
         }
         Some(inverse)
     }
 }
 
 /// The inverse of a square matrix, row by row; nothing, if it is singular.
-/// Gauss-Jordan on [A | 1], with the largest pivot of each column.
+/// Gauss-Jordan in place, with the largest pivot of each column: a column that is done with would be one of a unit
+/// matrix, so what becomes of the unit matrix's own column takes its place.
 fn invert(mut matrix: Vec<f64>, k: usize) -> Option<Vec<f64>> {
-    let mut inverse = vec![0.0; k * k];
-    for i in 0..k {
-        inverse[i * k + i] = 1.0;
-    }
-    let (mut pivot_row, mut pivot_inverse) = (Vec::with_capacity(k), Vec::with_capacity(k));
+    // Which row of the unit matrix each column belongs to.
+    let mut of: Vec<usize> = (0..k).collect();
+    let mut pivot_row = Vec::with_capacity(k);
     for i in 0..k {
         let best =
             (i..k).max_by(|a, b| matrix[a * k + i].abs().total_cmp(&matrix[b * k + i].abs())).unwrap_or(i);
         if best != i {
-            for j in 0..k {
-                matrix.swap(i * k + j, best * k + j);
-                inverse.swap(i * k + j, best * k + j);
-            }
+            let (before, from_best) = matrix.split_at_mut(best * k);
+            before[i * k..(i + 1) * k].swap_with_slice(&mut from_best[..k]);
+            of.swap(i, best);
         }
         let pivot = matrix[i * k + i];
         if pivot.abs() < 1e-11 {
             return None;
         }
-        // Columns before this one are done with: only what is right of it, and
-        // of the inverse, is used again.
+        matrix[i * k + i] = 1.0;
         pivot_row.clear();
-        pivot_row.extend(matrix[i * k + i..(i + 1) * k].iter().map(|a| a / pivot));
-        matrix[i * k + i..(i + 1) * k].copy_from_slice(&pivot_row);
-        pivot_inverse.clear();
-        pivot_inverse.extend(inverse[i * k..(i + 1) * k].iter().map(|a| a / pivot));
-        inverse[i * k..(i + 1) * k].copy_from_slice(&pivot_inverse);
-        for r in (0..k).filter(|r| *r != i) {
-            let factor = matrix[r * k + i];
-            if factor != 0.0 {
-                subtract(&mut matrix[r * k + i..(r + 1) * k], factor, &pivot_row);
-                subtract(&mut inverse[r * k..(r + 1) * k], factor, &pivot_inverse);
+        pivot_row.extend(matrix[i * k..(i + 1) * k].iter().map(|a| a / pivot));
+        for (r, row) in matrix.chunks_exact_mut(k).enumerate() {
+            let factor = std::mem::take(&mut row[i]);
+            if r == i {
+                row.copy_from_slice(&pivot_row);
+            } else if factor != 0.0 {
+                subtract(row, factor, &pivot_row);
             }
         }
+    }
+    let mut inverse = vec![0.0; k * k];
+    for (from, to) in matrix.chunks_exact(k.max(1)).zip(inverse.chunks_exact_mut(k.max(1))) {
+        of.iter().zip(from).for_each(|(column, a)| to[*column] = *a);
     }
     Some(inverse)
 }

@@ -2,21 +2,22 @@
 
 use super::super::basis::Var;
 use super::Simplex;
+use super::leaving::products;
 
 impl Simplex<'_> {
     /// The value of every basic column that is not zero, by column; not
     /// perturbed. To be called at an optimum.
     pub(in crate::solver) fn solution(&self) -> Vec<(u32, f64)> {
         let m = self.rows();
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
+        let residual = self.less_keys((0..m).map(|r| self.rhs(r)).collect());
         let mut key_value: Vec<f64> = self.program.count.iter().map(|n| *n as f64).collect();
         let mut found = Vec::new();
-        for i in 0..m {
+        let columns = || (0..m).filter(|i| matches!(self.working[*i], Var::Column(_)));
+        let rows = columns().map(|i| &self.inverse[i * m..(i + 1) * m]);
+        let mut values = Vec::new();
+        products(rows, &residual, &mut values);
+        for (i, value) in columns().zip(values) {
             if let Var::Column(j) = self.working[i] {
-                let value: f64 = (0..m).map(|r| self.inverse[i * m + r] * residual[r]).sum();
                 key_value[self.program.block_of[j as usize] as usize] -= value;
                 found.push((j, value));
             }
@@ -36,27 +37,26 @@ impl Simplex<'_> {
     /// each (unscaled) row its row of the tableau is made of.
     pub(in crate::solver) fn fractional_rows(&self) -> Vec<Vec<f64>> {
         let m = self.rows();
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
-        let value = |row: &[f64]| row.iter().zip(&residual).map(|(a, r)| a * r).sum::<f64>();
+        let residual = self.less_keys((0..m).map(|r| self.rhs(r)).collect());
+        let sum_of = |row: &[f64]| row.iter().zip(&residual).map(|(a, r)| a * r).sum::<f64>();
+        let mut values = Vec::new();
+        products(self.inverse.chunks_exact(m.max(1)), &residual, &mut values);
         let is_fractional = |x: f64| (x - x.round()).abs() > 1e-5;
         let unscaled = |row: &[f64], own: f64| -> Vec<f64> {
             row.iter().enumerate().map(|(r, a)| a * self.row_scale(r) / own).collect()
         };
         let mut found = Vec::new();
         let mut blocks: Vec<u32> = Vec::new();
-        for i in 0..m {
-            let row = &self.inverse[i * m..(i + 1) * m];
-            let own = match self.working[i] {
+        let rows = self.inverse.chunks_exact(m.max(1));
+        for ((row, var), value) in rows.zip(&self.working).zip(values) {
+            let own = match *var {
                 Var::Slack(r) => self.row_scale(r as usize),
                 Var::Column(j) => {
                     blocks.push(self.program.block_of[j as usize]);
                     1.0
                 }
             };
-            if is_fractional(value(row) / own) {
+            if is_fractional(value / own) {
                 found.push(unscaled(row, own));
             }
         }
@@ -69,7 +69,7 @@ impl Simplex<'_> {
                     *s -= a;
                 }
             }
-            if is_fractional(value(&sum)) {
+            if is_fractional(sum_of(&sum)) {
                 found.push(unscaled(&sum, 1.0));
             }
         }
