@@ -13,8 +13,8 @@ use planner::names::{GpuIndex, PodRef};
 use rollout::observed::PodPhase;
 use rollout::{AgentSeen, GpuLayout, NodeLayout, Progress, Report, SliceChange};
 
-use crate::node_labels;
 use crate::on_node::Bound;
+use crate::{layouts, names, node_labels};
 
 /// What is seen of the agent of a node.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) fn read<'a>(
     let AgentStatus { pod_uid, boot_id, mode, .. } = status.agent.as_ref()?;
     let observed = status.observed.as_ref()?;
     let account = node_agent::account(status).ok().flatten()?;
-    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let boot = layouts::boot(node);
     let is_its_pod = |pod: &Bound<'_>| {
         pod.is_agent
             && pod.seen.uid == *pod_uid
@@ -77,7 +77,7 @@ pub(crate) fn report(node: &Node, gpu_node: Option<&GpuNode>, pods: &[Bound<'_>]
     let status = gpu_node?.status.as_ref()?;
     let observed = status.observed.as_ref().filter(|observed| observed.by == ObservedBy::Agent);
     let has_reported = status.agent.is_some() || observed.is_some();
-    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let boot = layouts::boot(node);
     let of_this_boot = observed.filter(|seen| boot.is_some() && seen.boot_id.as_deref() == boot);
     has_reported.then(|| Report {
         layout: of_this_boot.and_then(in_counts),
@@ -96,11 +96,11 @@ pub(crate) fn is_outdated(
 ) -> bool {
     let Some(verified) = &progress.verified else { return false };
     let observed = agent.observed;
-    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let boot = layouts::boot(node);
     // What an agent was told to change, only an agent knows.
     let is_of_manager = verified.slices.is_empty()
         && progress.target.as_ref().is_none_or(|target| target.slices.is_none())
-        && node_labels::layout(node) == Some(&verified.label);
+        && layouts::label(node, names::MIG_CONFIG) == Some(verified.label.as_str());
     let is_newer = verified.at > observed.at && boot == Some(verified.boot_id.as_str());
     let reported = report.and_then(|report| report.layout.as_ref());
     let says_otherwise = reported.is_some_and(|layout| *layout != verified.layout);

@@ -132,7 +132,7 @@ fn is_no_map(error: &MapError) -> String {
     format!("it is not a map of layouts: {}", error.to_string().lines().next().unwrap_or_default())
 }
 
-fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+pub(crate) fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.metadata.labels.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
@@ -396,9 +396,14 @@ fn others_are_there(
             && !explains(known))
 }
 
+/// The boot in which a node is, as its kubelet says.
+pub(crate) fn boot(node: &Node) -> Option<&str> {
+    node.status.as_ref()?.node_info.as_ref().map(|info| info.boot_id.as_str())
+}
+
 /// Whether the node was booted after it was seen so.
 fn has_booted(node: &Node, observed: &Observed) -> bool {
-    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let boot = boot(node);
     observed.boot_id.as_deref().is_some_and(|seen| boot.is_some_and(|boot| boot != seen))
 }
 

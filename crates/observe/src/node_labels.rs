@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Node;
 use mig::GpuResource;
 use rollout::observed::{ManagerState, OperandLabels};
 use rollout::{OtherManager, OtherWork};
@@ -37,11 +36,6 @@ pub fn operands(labels: &Labels) -> OperandLabels {
         counts: labels.iter().filter_map(count).collect(),
         shared: sharing(labels).map(|sharing| sharing.label),
     }
-}
-
-/// The layout that MIG manager is told to give a node: an entry of its map.
-pub(crate) fn layout(node: &Node) -> Option<&String> {
-    node.metadata.labels.as_ref()?.get(names::MIG_CONFIG)
 }
 
 /// What MIG manager says.
