@@ -2,19 +2,18 @@
 //! request gets which slice. Within a class all GPUs are equal, so nothing is
 //! lost by choosing them in a fixed order.
 
-use std::cmp::Reverse;
+mod exchange;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Layout, ProfileName};
 
 use super::choose::Chosen;
-use super::turns::{oldest_first, serves_oldest_first};
 use super::world::{Class, World, free_seats, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Node, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
 use crate::offered::Offered;
-use crate::policy::LayoutPolicy;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -107,65 +106,9 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
             }
         }
     }
-    exchange(world, &mut allocation, &mut pools);
+    exchange::exchange(world, &mut allocation, &mut pools);
     allocation.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
     allocation
-}
-
-/// Nobody gets what somebody older of the same priority could have, where the
-/// oldest come first. Where it is proved who is served, nothing is left to do.
-fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut Pools<'a>) {
-    let in_turn = (0..world.groups.len()).filter(|g| oldest_first(world, *g).is_some());
-    let all = in_turn.flat_map(|g| world.groups[g].requests.iter().map(move |request| (*request, g)));
-    let mut all: Vec<(&'a Request, usize)> = all.collect();
-    all.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
-    let position: BTreeMap<&NodeName, usize> = world.inventory.nodes.keys().zip(0..).collect();
-    for (i, (older, g)) in all.iter().enumerate() {
-        if allocation.served.contains_key(&older.id) {
-            continue;
-        }
-        // Of those who could make room the youngest.
-        let instead = all[i + 1..].iter().rev().map(|(younger, _)| *younger).find(|younger| {
-            younger.priority == older.priority
-                && allocation.served.get(&younger.id).is_some_and(|served| {
-                    let pool = pools.nodes.get(served.node);
-                    world.groups[*g].nodes[position[served.node]]
-                        && serves_oldest_first(world, served.node)
-                        && share_alike(world, served.node, older, younger)
-                        && younger.covers(older)
-                        && pool.is_some_and(|pool| pool.room.plus(younger.takes, 1).holds(&older.takes))
-                })
-        });
-        let Some(younger) = instead else { continue };
-        let Some(mut served) = allocation.served.remove(&younger.id) else { continue };
-        if let Some(pool) = pools.nodes.get_mut(served.node) {
-            pool.room = pool.room.plus(younger.takes, 1).plus(older.takes, -1);
-        }
-        let mut needs: BTreeMap<Offered, u32> = older.wants().collect();
-        served
-            .slices
-            .retain(|(_, _, offered)| needs.get_mut(offered).filter(|n| **n > 0).map(|n| *n -= 1).is_some());
-        allocation.served.insert(&older.id, served);
-        if !allocation.unplaced.remove(&older.id) {
-            allocation.exchanged.push((*older, younger));
-        } else {
-            allocation.unplaced.insert(&younger.id);
-        }
-    }
-}
-
-/// Whether the older one may have what the younger one gets, as far as shares are concerned: it is of the
-/// same namespace, and no less is given to a namespace that should have at least so much.
-fn share_alike(world: &World<'_>, node: &NodeName, older: &Request, younger: &Request) -> bool {
-    let policy = world.assignment.policy_of.get(node);
-    let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
-    let Some(LayoutPolicy::DemandDriven { shares, .. }) = policy.map(|policy| &policy.layout) else {
-        return true;
-    };
-    shares.is_empty()
-        || older.id.namespace == younger.id.namespace
-            && (older.slices == younger.slices && older.shared == younger.shared
-                || shares.iter().all(|share| share.min == 0))
 }
 
 /// For each group, how many of it are served on which nodes: on one of a
@@ -430,41 +373,5 @@ fn count_of(node: &Node, gpu: &Gpu, wanted: Offered) -> usize {
         }
         Offered::SharedGpu => 0,
         Offered::WholeGpu => gpu.slices.whole().into_iter().filter(|used| perhaps(used)).count(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::memo::Targets;
-    use super::super::world::Grain;
-    use super::*;
-    use crate::testing::{a100, fleet, node, policy, request};
-
-    /// Who is served, if the numbers serve the second of two requests of one slice.
-    fn after_exchange(oldest_first: bool, takes: i64) -> Vec<String> {
-        let node = node().gpu(a100().idle("7g.80gb", 0)).room(4_000, 1 << 30, 9);
-        let inventory = fleet().node("n1", node).build();
-        let policy = policy("p");
-        let policies = [if oldest_first { policy.oldest_first().build() } else { policy.build() }];
-        let requests = [
-            request("early").asks("7g.80gb", 1).since(1).takes(takes, 0).build(),
-            request("late").asks("7g.80gb", 1).since(2).takes(3_000, 0).build(),
-        ];
-        let world = World::new(&inventory, &requests, &policies, Grain::Nodes, &mut Targets::default());
-        let mut pools = pools(&world, &BTreeMap::new());
-        let mut allocation = Allocation::default();
-        let names: Vec<&NodeName> = inventory.nodes.keys().collect();
-        let served = pools.take(&names, &requests[1]).expect("there is a slice");
-        allocation.served.insert(&requests[1].id, served);
-        exchange(&world, &mut allocation, &mut pools);
-        assert_eq!(allocation.exchanged.len(), usize::from(allocation.served.contains_key(&requests[0].id)));
-        allocation.served.keys().map(|id| id.name.clone()).collect()
-    }
-
-    #[test]
-    fn who_is_older_gets_what_the_younger_one_would_have_had_if_it_fits() {
-        assert_eq!(after_exchange(true, 4_000), ["early"]);
-        assert_eq!(after_exchange(true, 4_001), ["late"], "there is no room for it");
-        assert_eq!(after_exchange(false, 4_000), ["late"], "the sum decides");
     }
 }

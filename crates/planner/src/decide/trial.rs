@@ -385,23 +385,22 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     /// The pod with the fewest compute slices whose end would help.
     fn pod_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
-        let mut pods: Vec<(u32, PodRef, GpuId, Option<mig::ProfileName>)> = Vec::new();
+        let mut held_by: BTreeMap<PodRef, (u32, GpuId, Option<mig::ProfileName>)> = BTreeMap::new();
         for (name, node) in nodes {
             for (index, gpu) in &node.gpus {
                 let gpu_id = GpuId { node: (*name).clone(), gpu: *index };
                 for (profile, holders) in held(gpu) {
                     let size = profile.map_or(u32::from(gpu.geometry.compute()), |p| u32::from(p.compute));
                     for pod in holders {
-                        match pods.iter_mut().find(|(_, known, _, _)| *known == pod) {
-                            Some((known, ..)) => *known += size,
-                            None => pods.push((size, pod, gpu_id.clone(), profile)),
-                        }
+                        let holds = held_by.entry(pod).or_insert_with(|| (0, gpu_id.clone(), profile));
+                        holds.0 += size;
                     }
                 }
             }
         }
-        pods.sort();
-        pods.into_iter().take(PODS).find_map(|(_, pod, gpu, profile)| {
+        let mut pods: Vec<_> = held_by.into_iter().collect();
+        pods.sort_by_key(|(_, (size, ..))| *size);
+        pods.into_iter().take(PODS).find_map(|(pod, (_, gpu, profile))| {
             let ends: Change<'_> = &|inventory| Cow::Owned(without(inventory, &pod));
             let helps = self.serves_after(group, ends, &self.inputs.policies) > 0;
             helps.then_some(Help::PodEnds { pod, gpu, profile })
