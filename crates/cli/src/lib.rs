@@ -9,6 +9,7 @@ pub mod exit;
 pub mod expectations;
 pub mod files;
 pub mod kustomization;
+mod loose_file;
 pub mod manifests;
 pub mod page;
 pub mod picture;
@@ -85,12 +86,11 @@ where
     I: IntoIterator<Item = OsString>,
 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let parsed = called::command(Cli::command(), args.first().map(OsString::as_os_str))
-        .try_get_matches_from(args)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut command = called::command(Cli::command(), args.first().map(OsString::as_os_str));
+    let parsed = command.try_get_matches_from_mut(&args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return exit::clap_error(&error, out, err),
+        Err(error) => return exit::clap_error(&loose_file::explain(&command, &args, error), out, err),
     };
     let colour = match cli.color {
         Color::Auto => screen,
