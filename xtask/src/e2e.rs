@@ -1,6 +1,8 @@
 //! `cargo xtask e2e`: scenarios on a real control plane.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
@@ -10,7 +12,7 @@ use crate::image;
 use crate::needs;
 use crate::rights;
 use crate::steps::Tool;
-use crate::tools::{self, GIT, Sources, Use};
+use crate::tools::{self, Binary, GIT, Sources, Use};
 
 /// Runs the scenarios on a real control plane
 ///
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Run those of the release check instead: with real Flux and OLM
     #[arg(long)]
     release: bool,
+    /// Run them with Kueue's newest release instead of the one that Red Hat builds
+    #[arg(long, conflicts_with = "release")]
+    next_kueue: bool,
     /// List the scenarios and stop
     #[arg(long)]
     list: bool,
@@ -44,6 +49,8 @@ const PROVIDER: &str = "SLICEWRIGHT_E2E_PROVIDER";
 
 /// How the tests are told where to write how long they took.
 const TIMES: &str = "SLICEWRIGHT_E2E_TIMES";
+/// What the names of the next Kueue's program and files begin with.
+const NEXT_KUEUE: &str = "kueue-next";
 /// How many of the slowest are told.
 const TOLD: usize = 5;
 
@@ -90,7 +97,8 @@ fn uses(args: &Args) -> Vec<Use> {
     let on_another_cluster: &[Use] = &[Use::Packaging];
     let uses = if args.provider == Provider::Processes { Use::SCENARIOS } else { on_another_cluster };
     let of_the_release = if args.release { OF_THE_RELEASE } else { &[] };
-    [uses, of_the_release].concat()
+    let next: &[Use] = if args.next_kueue { &[Use::NextQueues] } else { &[] };
+    [uses, of_the_release, next].concat()
 }
 
 /// All that this run takes from the machine.
@@ -136,9 +144,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         if !args.names.is_empty() {
             known(&args.names, &scenarios(target(args))?)?;
         }
-        for binary in tools::ensure_built(&args.sources, &uses(args), out)? {
-            command.env(binary.variable(), &binary.path);
-        }
+        let built = tools::ensure_built(&args.sources, &uses(args), out)?;
+        command.envs(told(&built));
     }
     // Not one: such a test would run in the main thread, whose name is not that of a scenario.
     let jobs = args.jobs.or((args.provider != Provider::Processes).then_some(2));
@@ -168,6 +175,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+/// How the tests are told where everything is. What was built of the next Kueue stands in the place of the other.
+fn told(built: &[Binary]) -> BTreeMap<String, &Path> {
+    let plain = built.iter().map(|binary| (binary.variable(), binary.path.as_path()));
+    let next = built.iter().filter(|binary| binary.name.starts_with(NEXT_KUEUE));
+    let next = next.map(|binary| (binary.variable().replace("_NEXT", ""), binary.path.as_path()));
+    plain.chain(next).collect()
 }
 
 /// The test program that has the scenarios.
@@ -242,6 +257,25 @@ mod tests {
             assert!(all.contains(&tool.name), "{}: {all:?}", tool.name);
             assert!(takes(&["--release", "rehearsal", "must_gather"]).contains(&tool.name));
         }
+    }
+
+    #[test]
+    fn the_next_kueue_is_what_scenarios_are_told_to_run() {
+        let binary = |name: &'static str| Binary { name, path: Path::new("/built").join(name) };
+        let names = ["kueue-next", "kueue", "kueue-next-components", "kueue-components", "helm"];
+        let told_of = |names: &[&'static str]| {
+            let built: Vec<Binary> = names.iter().copied().map(binary).collect();
+            let told = told(&built);
+            ["KUEUE", "KUEUE_COMPONENTS", "HELM"].map(|name| {
+                told[&format!("TEST_ASSET_{name}")].file_name().unwrap().to_str().unwrap().to_owned()
+            })
+        };
+        assert_eq!(told_of(&names), ["kueue-next", "kueue-next-components", "helm"]);
+        assert_eq!(told_of(&["kueue", "kueue-components", "helm"]), ["kueue", "kueue-components", "helm"]);
+        // It is built for those who ask for it, and for nobody else.
+        let uses_of = |words: &[&str]| uses(&Line::parse_from([&["e2e"], words].concat()).args);
+        assert!(uses_of(&["--next-kueue", "queues"]).contains(&Use::NextQueues));
+        assert!(!uses_of(&["queues"]).contains(&Use::NextQueues));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(crate) enum Use {
     Scenarios,
     /// Kueue, which scenarios and a story on kind run
     Queues,
+    /// Kueue's newest release, which the release check runs in its place
+    NextQueues,
     /// Programs that talk to NVML, run unmodified over the simulated library
     Clients,
     /// What installs us: Helm, krew, and the kinds of OpenShift's console
@@ -18,7 +20,7 @@ pub(crate) enum Use {
     Bundle,
     /// What reads our alerts: promtool
     Alerts,
-    /// What the release check alone runs: Helm 3, Kueue's newest release, Flux, OLM, KServe, KubeRay and the trainers
+    /// What the release check alone runs: Helm 3, Flux, OLM, KServe, KubeRay and the trainers
     Release,
     /// What publishes a release, and signs it: crane (a registry of its own too) and cosign
     Publish,
@@ -45,6 +47,7 @@ impl Use {
         Self::ControlPlane,
         Self::Scenarios,
         Self::Queues,
+        Self::NextQueues,
         Self::Packaging,
         Self::Bundle,
         Self::Alerts,
@@ -262,7 +265,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "kueue-next",
         module: "kueue-next",
-        used_for: Use::Release,
+        used_for: Use::NextQueues,
         binaries: &[("kueue-next", "sigs.k8s.io/kueue/cmd/kueue")],
         files: &[("kueue-next-components", "sigs.k8s.io/kueue", "config/components")],
         ..PLAIN

@@ -58,12 +58,6 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         command.env("TEST_ASSET_HELM", built.join("helm3"));
         command
     };
-    let with_the_next_kueue = |args: &[&str]| {
-        let mut command = xtask(sources, args);
-        command.env("TEST_ASSET_KUEUE", built.join("kueue-next"));
-        command.env("TEST_ASSET_KUEUE_COMPONENTS", built.join("kueue-next-components"));
-        command
-    };
     let mut steps = vec![
         Step {
             tools: if sources.need_go(tools::Use::RELEASE) { &[tools::GO] } else { &[] },
@@ -98,7 +92,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             ..step(
                 "kueue-next",
                 "the scenarios of queues with Kueue's newest release instead of the one that Red Hat builds",
-                with_the_next_kueue(&[&["e2e"], OF_QUEUES].concat()),
+                xtask(sources, &[&["e2e", "--next-kueue"], OF_QUEUES].concat()),
             )
         },
         Step {

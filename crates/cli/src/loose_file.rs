@@ -47,7 +47,10 @@ mod tests {
     fn a_file_without_its_option_is_told_which_option_it_follows() {
         let plan = says("slicewright plan policy.yaml");
         assert!(plan.contains("unexpected argument 'policy.yaml' found"), "{plan}");
-        assert!(plan.contains("tip: a policy follows '-f', and a recorded fleet follows '--fleet'"), "{plan}");
+        assert!(
+            plan.contains("tip: a policy follows '-f', and a recorded fleet follows '--fleet'"),
+            "{plan}"
+        );
         let fleet = says("slicewright fleet lab.yaml");
         assert!(fleet.contains("tip: a recorded fleet follows '--fleet'"), "{fleet}");
     }

@@ -50,7 +50,6 @@ pub(super) fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, p
         // comes to an end.
         if !asks.takes.holds(&yields.takes) {
             queue.hopeless.clear();
-            next = 0;
         }
     }
 }
@@ -176,57 +175,80 @@ mod tests {
     use super::super::super::world::Grain;
     use super::super::pools;
     use super::*;
-    use crate::testing::{a100, fleet, node, policy, request};
+    use crate::testing::{PolicyBuilder, RequestBuilder, a100, fleet, node, policy, request};
 
-    /// What a request takes of a node's CPU, in thousandths; each waits longer than the next, and asks for a slice.
-    type Takes = (&'static str, i64);
+    /// A request for a slice that takes so much of a node's CPU, in thousandths.
+    fn takes((name, cpu): (&str, i64)) -> RequestBuilder {
+        request(name).asks("7g.80gb", 1).takes(cpu, 0)
+    }
 
-    /// Who is served, if the numbers serve these of them, and the node has room for no others.
-    fn after_exchange(oldest_first: bool, all: &[Takes], served: &[&str]) -> Vec<String> {
-        let room = all.iter().filter(|(name, _)| served.contains(name)).map(|(_, takes)| takes).sum();
+    /// Who is served of requests, each of which waits longer than the next, if the numbers serve these of them, and the
+    /// one node has no room for others.
+    fn after(policy: PolicyBuilder, all: Vec<RequestBuilder>, served: &[&str]) -> Vec<String> {
+        let requests: Vec<Request> =
+            all.into_iter().zip(1..).map(|(request, since)| request.since(since).build()).collect();
+        let served: Vec<&Request> =
+            requests.iter().filter(|request| served.contains(&request.id.name.as_str())).collect();
+        let room = served.iter().map(|request| request.takes.cpu_milli).sum();
         let mut node = node().room(room, 1 << 30, 9);
-        for _ in served {
+        for _ in &served {
             node = node.gpu(a100().idle("7g.80gb", 0));
         }
         let inventory = fleet().node("n1", node).build();
-        let policy = policy("p");
-        let policies = [if oldest_first { policy.oldest_first().build() } else { policy.build() }];
-        let requests: Vec<Request> = (all.iter().zip(1..))
-            .map(|((name, takes), since)| {
-                request(name).asks("7g.80gb", 1).since(since).takes(*takes, 0).build()
-            })
-            .collect();
+        let policies = [policy.build()];
         let world = World::new(&inventory, &requests, &policies, Grain::Nodes, &mut Targets::default());
         let mut pools = pools(&world, &BTreeMap::new());
         let mut allocation = Allocation::default();
         let names: Vec<&NodeName> = inventory.nodes.keys().collect();
-        for request in requests.iter().filter(|request| served.contains(&request.id.name.as_str())) {
-            let served = pools.take(&names, request).expect("there is a slice");
-            allocation.served.insert(&request.id, served);
+        for request in &served {
+            let slice = pools.take(&names, request).expect("there is a slice");
+            allocation.served.insert(&request.id, slice);
         }
         exchange(&world, &mut allocation, &mut pools);
-        let kept = served.iter().filter(|name| allocation.served.keys().any(|id| id.name == **name));
-        assert_eq!(allocation.exchanged.len(), served.len() - kept.count());
+        let kept = served.iter().filter(|request| allocation.served.contains_key(&request.id)).count();
+        assert_eq!(allocation.served.len(), served.len(), "as many as before are served");
+        assert!(allocation.exchanged.len() >= served.len() - kept);
         allocation.served.keys().map(|id| id.name.clone()).collect()
+    }
+
+    fn queue() -> PolicyBuilder {
+        policy("p").oldest_first()
     }
 
     #[test]
     fn who_is_older_gets_what_the_younger_one_would_have_had_if_it_fits() {
-        let two = |takes| [("early", takes), ("late", 3_000)];
-        assert_eq!(after_exchange(true, &two(3_000), &["late"]), ["early"]);
-        assert_eq!(after_exchange(true, &two(3_001), &["late"]), ["late"], "there is no room for it");
-        assert_eq!(after_exchange(false, &two(3_000), &["late"]), ["late"], "the sum decides");
+        let two = |cpu| vec![takes(("early", cpu)), takes(("late", 3_000))];
+        assert_eq!(after(queue(), two(3_000), &["late"]), ["early"]);
+        assert_eq!(after(queue(), two(3_001), &["late"]), ["late"], "there is no room for it");
+        assert_eq!(after(policy("p"), two(3_000), &["late"]), ["late"], "the sum decides");
+    }
+
+    #[test]
+    fn nobody_has_the_place_of_whoever_has_a_higher_priority() {
+        let all = vec![takes(("early", 3_000)), takes(("urgent", 3_000)).priority(1), takes(("late", 3_000))];
+        assert_eq!(after(queue(), all, &["urgent"]), ["urgent"]);
+    }
+
+    #[test]
+    fn where_namespaces_have_shares_each_exchanges_among_its_own() {
+        let all = ["a/first", "b/second", "a/third", "b/fourth"].map(|name| takes((name, 3_000)));
+        let shared = queue().share(None, 0, Some(7));
+        assert_eq!(after(shared, all.to_vec(), &["third", "fourth"]), ["first", "second"]);
+        let all = ["a/first", "b/second", "b/third"].map(|name| takes((name, 3_000)));
+        let shared = queue().share(None, 0, Some(7));
+        assert_eq!(after(shared, all.to_vec(), &["third"]), ["second"], "though the first one is like it");
     }
 
     #[test]
     fn room_that_an_exchange_leaves_is_for_the_oldest_who_had_none_before() {
         let all = [("1-large", 4_000), ("2-small", 2_000), ("3-large", 4_000), ("4", 3_000), ("5", 3_000)];
-        assert_eq!(after_exchange(true, &all, &["4", "5"]), ["1-large", "2-small"]);
+        let all = all.map(takes).to_vec();
+        assert_eq!(after(queue(), all, &["4", "5"]), ["1-large", "2-small"]);
     }
 
     #[test]
     fn of_many_who_are_alike_the_oldest_are_served_in_place_of_the_youngest() {
-        let all = [("1", 1_000), ("2", 1_000), ("3", 1_000), ("4", 1_000), ("5", 1_000)];
-        assert_eq!(after_exchange(true, &all, &["3", "4", "5"]), ["1", "2", "3"]);
+        let all = [("1", 1_000), ("2", 1_000), ("3", 1_000), ("4", 1_000), ("5", 1_000)].map(takes).to_vec();
+        assert_eq!(after(queue(), all, &["3", "4", "5"]), ["1", "2", "3"]);
     }
 }
