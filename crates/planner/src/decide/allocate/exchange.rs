@@ -50,6 +50,7 @@ pub(super) fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, p
         // comes to an end.
         if !asks.takes.holds(&yields.takes) {
             queue.hopeless.clear();
+            next = 0;
         }
     }
 }
@@ -231,12 +232,24 @@ mod tests {
 
     #[test]
     fn where_namespaces_have_shares_each_exchanges_among_its_own() {
+        let each = || queue().share(None, 0, Some(7));
         let all = ["a/first", "b/second", "a/third", "b/fourth"].map(|name| takes((name, 3_000)));
-        let shared = queue().share(None, 0, Some(7));
-        assert_eq!(after(shared, all.to_vec(), &["third", "fourth"]), ["first", "second"]);
+        assert_eq!(after(each(), all.to_vec(), &["third", "fourth"]), ["first", "second"]);
+        // Also those who have none themselves, and are alike but for that.
+        let of_another = || queue().share(Some("c"), 0, Some(7));
         let all = ["a/first", "b/second", "b/third"].map(|name| takes((name, 3_000)));
-        let shared = queue().share(None, 0, Some(7));
-        assert_eq!(after(shared, all.to_vec(), &["third"]), ["second"], "though the first one is like it");
+        assert_eq!(after(of_another(), all.to_vec(), &["third"]), ["second"]);
+    }
+
+    #[test]
+    fn whoever_asks_for_something_else_does_not_decide_for_those_who_come_later() {
+        let all = vec![
+            request("1-other").asks("1g.10gb", 1).takes(3_000, 0),
+            takes(("2-larger", 3_001)),
+            takes(("3", 3_000)),
+            takes(("4", 3_000)),
+        ];
+        assert_eq!(after(queue(), all, &["4"]), ["3"]);
     }
 
     #[test]
