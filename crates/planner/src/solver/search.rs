@@ -35,21 +35,22 @@ impl Optimum {
     }
 }
 
-/// Minimises, with so many nodes to spend. `start`: a basis that was optimal for
+/// Minimises, with so many nodes to spend. `known`: what a solution costs that the caller has. Only what is less is
+/// searched for then, and nothing where it is proved that nothing is. `start`: a basis that was optimal for
 /// a program like this one. The relaxation's optimum does not depend on it.
 /// `has`: whether the caller has a solution that costs no more than this, when
 /// it is told the relaxation's optimum. Where only the value is wanted, no other
 /// is looked for then.
 pub(super) fn minimise(
     program: &Program,
-    wanted: Wanted,
+    (wanted, known): (Wanted, Option<i64>),
     nodes: u64,
     start: Option<Basis>,
     has: impl FnOnce(&[(u32, f64)], i64) -> bool,
 ) -> Optimum {
     let (simplex, end) = relax(program, start);
     let mut found = None;
-    let mut search = Search { program, wanted, best: None, proved: i64::MIN };
+    let mut search = Search { known, ..Search::new(program, wanted) };
     match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => {
             return Optimum { best: None, bound: i64::MAX, infeasible: true, basis: None };
@@ -78,7 +79,7 @@ pub(super) fn minimise(
             search.finish(&Root { program, bound, start: None }, nodes);
         }
     }
-    let Search { program: _, wanted: _, best, proved } = search;
+    let Search { program: _, wanted: _, known: _, best, proved } = search;
     let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
     Optimum { best, bound, infeasible: false, basis: found }
 }
@@ -99,7 +100,7 @@ fn relax(program: &Program, start: Option<Basis>) -> (Simplex<'_>, End) {
 /// What no solution can go below: what the relaxation proves, tightened, without a search.
 pub(super) fn bound(program: &Program) -> i64 {
     let (simplex, end) = relax(program, None);
-    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
+    let mut search = Search::new(program, Wanted::Value);
     match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return i64::MAX,
         End::Optimal => {
@@ -154,7 +155,7 @@ fn reaches_from(
     target: i64,
     nodes: u64,
 ) -> Option<bool> {
-    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
+    let mut search = Search::new(program, Wanted::Value);
     let answer = |search: &Search<'_>| {
         let found = search.best.as_ref().is_some_and(|(_, value)| *value <= target);
         if found { Some(true) } else { (search.proved > target).then_some(false) }
@@ -224,14 +225,25 @@ impl Root<'_> {
 struct Search<'a> {
     program: &'a Program,
     wanted: Wanted,
+    /// What a solution costs that is known without the search.
+    known: Option<i64>,
     best: Option<(Solution, i64)>,
     /// No solution costs less.
     proved: i64,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    const fn new(program: &'a Program, wanted: Wanted) -> Self {
+        Self { program, wanted, known: None, best: None, proved: i64::MIN }
+    }
+
+    /// The least that a solution is known to cost.
+    fn least(&self) -> Option<i64> {
+        self.best.iter().map(|(_, value)| *value).chain(self.known).min()
+    }
+
     fn is_open(&self) -> bool {
-        self.best.as_ref().is_none_or(|(_, value)| *value > self.proved)
+        self.least().is_none_or(|least| least > self.proved)
     }
 
     fn improve(&mut self, solution: Solution) {
@@ -294,10 +306,11 @@ impl Search<'_> {
     /// narrowing what could not be closed.
     fn finish(&mut self, root: &Root<'_>, nodes: u64) {
         self.close(root, &mut { nodes });
-        if self.best.is_none() {
-            // Out of effort without any solution: take the first that a dive finds.
+        if self.is_open() && self.best.is_none() {
+            // Out of effort without any solution: take the first that a dive finds, if it is better than what is known.
+            let less = self.known.map(|known| known - root.program.step);
             for way in [Branching::Nearest, Branching::Sums] {
-                let mut tree = Tree::new(root.program, None, nodes, way, Wanted::Value);
+                let mut tree = Tree::new(root.program, less, nodes, way, Wanted::Value);
                 tree.run(root.start);
                 if let Some(solution) = tree.found {
                     self.improve(solution);
@@ -307,9 +320,9 @@ impl Search<'_> {
         }
         // Half of the gap is asked for, again and again.
         let mut left = nodes / 4;
-        while let Some((_, value)) = &self.best
+        while let Some(value) = self.least()
             && left > 0
-            && *value > self.proved + root.program.step
+            && value > self.proved + root.program.step
         {
             let steps = (value - self.proved) / root.program.step;
             let target = self.proved + steps / 2 * root.program.step;

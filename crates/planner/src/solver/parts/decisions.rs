@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::solver::instance::{Effort, Instance, Solved};
-use crate::solver::lexicographic;
+use crate::solver::lexicographic::{self, Known};
 use crate::solver::memory::Memory;
 use crate::solver::question::{Question, digest};
 use crate::solver::work;
@@ -24,7 +24,17 @@ impl Decisions {
 
     /// The best choice, if one is found.
     pub(super) fn solve(&mut self, instance: &Instance, effort: Effort) -> Option<Solved> {
-        let question = digest(&(instance, effort));
+        let solve = || lexicographic::solve(instance, effort, &mut Memory::default()).ok();
+        self.answer(digest(&(instance, effort)), solve)
+    }
+
+    /// A choice that is better than one that is known, if one is found; else one that is as good.
+    pub(super) fn improve(&mut self, instance: &Instance, effort: Effort, known: Known) -> Option<Solved> {
+        let question = digest(&(instance, effort, &known));
+        self.answer(question, || lexicographic::improve(instance, effort, known).ok())
+    }
+
+    fn answer(&mut self, question: Question, solve: impl FnOnce() -> Option<Solved>) -> Option<Solved> {
         if let Some((answer, operations)) = self.known.get(&question) {
             if self.counts_work {
                 work::count(usize::try_from(*operations).unwrap_or(usize::MAX));
@@ -32,7 +42,7 @@ impl Decisions {
             return answer.clone();
         }
         let before = work::done();
-        let answer = lexicographic::solve(instance, effort, &mut Memory::default()).ok();
+        let answer = solve();
         self.known.insert(question, (answer.clone(), work::done().wrapping_sub(before)));
         answer
     }
@@ -41,6 +51,7 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::solver::greedy::complete;
     use crate::solver::instance::{Class, Column, Extra, Row, Sense};
 
     /// Eight GPUs of which each can be cut in one of two ways, for 21 pods of two kinds.
@@ -90,5 +101,22 @@ mod tests {
             assert!(decisions.solve(&instance(), Effort { nodes }).is_some());
             assert!(work::done() > before, "{nodes} nodes");
         }
+    }
+
+    #[test]
+    fn with_another_known_choice_it_is_another_question() {
+        let instance = instance();
+        let mut decisions = Decisions::new(false);
+        let mut ask = |column: usize, best_at| {
+            let choice = complete(&instance, vec![vec![(column, 8)]]).expect("nothing has to be served");
+            let before = work::done();
+            let known = Known { choice, best_at };
+            assert!(decisions.improve(&instance, Effort { nodes: 60 }, known).is_some());
+            work::done() > before
+        };
+        assert!(ask(0, 0));
+        assert!(!ask(0, 0), "the same question");
+        assert!(ask(1, 0), "another choice");
+        assert!(ask(1, 1), "another proof");
     }
 }

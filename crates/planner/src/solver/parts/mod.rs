@@ -23,6 +23,7 @@ mod price;
 mod proof;
 mod refill;
 mod refute;
+mod repair;
 mod sample;
 mod settle;
 mod shape;
@@ -86,9 +87,7 @@ pub struct Parted {
 const FEW: Effort = Effort { nodes: 400 };
 /// Nodes of a search for a pattern.
 const PATTERN: u64 = 400;
-/// Nodes of a search among some copies for something better, per level.
-const REPAIR: Effort = Effort { nodes: 80 };
-/// Such searches, at all levels together.
+/// Searches among some copies for something better, at all levels together.
 const REPAIRS: usize = 60;
 /// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
@@ -98,8 +97,6 @@ const REPAIRS_IN_TURN: u64 = 600_000_000;
 /// Operations for filling a few copies again and again as soon as the patterns are split. To split them in a second
 /// way costs as much as most of this, and finds less.
 const FILLING: u64 = 300_000_000;
-/// How many copies such a search decides anew.
-const TOGETHER: usize = 3;
 /// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
 const REFILL: u64 = 400_000_000;
 /// Beyond so many kinds of things to do, patterns take too long where the program for all copies together has
@@ -463,7 +460,8 @@ fn serve(
         {
             let mut state = state.clone();
             let limits = (&mut repairs, Allowance::of(work.min(REPAIRS_OF_A_LEVEL)), &mut decisions);
-            repair(model, &mut state, (level, bound), limits);
+            let best_at = (0..=level).rev().find(|k| is_best(&values[..*k], together, &proofs)).unwrap_or(0);
+            repair::repair(model, &mut state, (level, bound, best_at), limits);
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
@@ -517,35 +515,6 @@ fn filled_again(model: &Model<'_>, mut state: State, (held, bound): (&[i64], i64
         state.trim(model);
     }
     state
-}
-
-/// Decides a few copies anew, again and again, while the level is above its bound.
-fn repair(
-    model: &Model<'_>,
-    state: &mut State,
-    (level, bound): (usize, i64),
-    (left, work, decisions): (&mut usize, Allowance, &mut Decisions),
-) {
-    let Some(mut values) = state.values(model) else { return };
-    let mut numbers = 0;
-    while *left > 0 && !work.is_used_up() && values[level] > bound && state.pieces.len() > 1 {
-        *left -= 1;
-        let mut next = state.clone();
-        let mut open = Vec::new();
-        for _ in 0..TOGETHER.min(next.pieces.len()) {
-            numbers += 1;
-            let position = super::program::mix(numbers) as usize % next.pieces.len();
-            open.push((next.pieces.swap_remove(position).kind, 1));
-        }
-        if next.decide(model, &Open { pieces: &open, rest: false }, (REPAIR, decisions)).is_none() {
-            continue;
-        }
-        next.trim(model);
-        if let Some(now) = next.values(model).filter(|now| *now <= values) {
-            values = now;
-            *state = next;
-        }
-    }
 }
 
 /// What is proved of each level, given the values of the levels before; of

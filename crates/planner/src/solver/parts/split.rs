@@ -10,7 +10,8 @@ use super::shape::Block;
 use super::shape::{Place, terms};
 use super::{Copy, Merged, Part};
 use crate::solver::greedy;
-use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
+use crate::solver::instance::{Choice, Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
+use crate::solver::lexicographic::Known;
 use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
 use crate::solver::project::Projection;
@@ -209,6 +210,31 @@ impl State {
     ) -> Option<()> {
         let sub = Sub::new(model, self, open);
         let solved = decisions.solve(&sub.instance, effort)?;
+        self.take(model, open, (&sub, &solved));
+        Some(())
+    }
+
+    /// Decides pieces anew that are not among the others any more: what they do then is no worse than what they do now. At
+    /// so many of the first levels it is known that nothing is better.
+    pub(super) fn improve(
+        &mut self,
+        model: &Model<'_>,
+        (pieces, best_at): (&[Piece], usize),
+        (effort, decisions): (Effort, &mut Decisions),
+    ) -> Option<()> {
+        let kinds: Vec<(usize, i64)> = pieces.iter().map(|piece| (piece.kind, piece.copies)).collect();
+        let open = Open { pieces: &kinds, rest: false };
+        let sub = Sub::new(model, self, &open);
+        let solved = match sub.choice(pieces) {
+            Some(choice) => decisions.improve(&sub.instance, effort, Known { choice, best_at }),
+            None => decisions.solve(&sub.instance, effort),
+        };
+        self.take(model, &open, (&sub, &solved?));
+        Some(())
+    }
+
+    /// Takes what was decided of what was open.
+    fn take(&mut self, model: &Model<'_>, open: &Open<'_>, (sub, solved): (&Sub, &Solved)) {
         let chosen = |class: &Vec<(usize, u32)>| class.iter().map(|(j, n)| (*j, i64::from(*n))).collect();
         let mut classes = solved.classes.iter();
         if open.rest {
@@ -221,7 +247,6 @@ impl State {
             let extras = extras.by_ref().take(shape.extras.len()).copied().collect();
             self.pieces.push(Piece { kind: *kind, copies: *copies, does: Pattern { blocks, extras } });
         }
-        Some(())
     }
 }
 
@@ -304,6 +329,32 @@ impl Sub {
             }
         }
         Self { instance, first_extra }
+    }
+
+    /// What these pieces do as a choice of the instance, where they are what is open and what they leave undone is
+    /// counted as it is; nothing, if they do more than is asked for.
+    fn choice(&self, pieces: &[Piece]) -> Option<Choice> {
+        let Self { instance, first_extra } = self;
+        let chosen = |block: &Vec<(usize, i64)>| {
+            block.iter().map(|(j, n)| u32::try_from(*n).ok().map(|n| (*j, n))).collect::<Option<Vec<_>>>()
+        };
+        let blocks = pieces.iter().flat_map(|piece| &piece.does.blocks);
+        let classes: Vec<Vec<(usize, u32)>> = blocks.map(chosen).collect::<Option<_>>()?;
+        let (rest, of_pieces) = instance.extras.split_at(*first_extra);
+        let done: Vec<i64> = pieces.iter().flat_map(|piece| &piece.does.extras).copied().collect();
+        let mut sums = vec![0; instance.rows.len()];
+        for (class, chosen) in instance.classes.iter().zip(&classes) {
+            for (j, n) in chosen {
+                let given = class.columns.get(*j)?.coefficients.iter();
+                given.for_each(|(row, a)| sums[*row] += i64::from(*a) * i64::from(*n));
+            }
+        }
+        for (extra, n) in of_pieces.iter().zip(&done) {
+            extra.coefficients.iter().for_each(|(row, a)| sums[*row] += i64::from(*a) * n);
+        }
+        let mut extras = greedy::fill(&instance.rows, rest, &mut sums);
+        extras.extend(done);
+        instance.is_met_by(&classes, &extras).then_some((classes, extras))
     }
 }
 
