@@ -112,6 +112,10 @@ fn needed(args: &Args) -> Vec<Tool> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    ensure!(
+        !args.next_kueue || args.provider == Provider::Processes,
+        "--next-kueue is for --provider processes: on a cluster the Kueue runs that is installed there"
+    );
     if !args.list {
         needs::require("cargo xtask e2e", &needed(args))?;
         building::first(&[
@@ -276,6 +280,13 @@ mod tests {
         let uses_of = |words: &[&str]| uses(&Line::parse_from([&["e2e"], words].concat()).args);
         assert!(uses_of(&["--next-kueue", "queues"]).contains(&Use::NextQueues));
         assert!(!uses_of(&["queues"]).contains(&Use::NextQueues));
+    }
+
+    #[test]
+    fn on_a_cluster_the_next_kueue_is_refused_and_not_left_out_in_silence() {
+        let args = Line::parse_from(["e2e", "--provider", "kubeconfig", "--next-kueue", "--list"]).args;
+        let refused = run(&args, &mut Vec::new()).unwrap_err().to_string();
+        assert!(refused.contains("--provider processes"), "{refused}");
     }
 
     #[test]

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
 use super::turn::{Queue, Turn, Turns};
 use super::world::World;
-use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{
     Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Memory, Orders, RowIndex,
@@ -187,13 +186,8 @@ impl Turns {
     }
 }
 
-/// Whether the policy of a node serves the oldest first.
-pub(super) fn serves_oldest_first(world: &World<'_>, node: &NodeName) -> bool {
-    let policy = world.assignment.policy_of.get(node);
-    policy.and_then(|name| world.policies.iter().find(|p| p.name == *name)).is_some_and(|p| is_queue(p))
-}
-
-fn is_queue(policy: &Policy) -> bool {
+/// Whether a policy serves the oldest first.
+pub(super) fn is_queue(policy: &Policy) -> bool {
     matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
 }
 
