@@ -91,7 +91,21 @@ struct Answers<W> {
 }
 
 impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W> {
-    /// Waits until so many workloads have an answer.
+    /// Waits until the watch has listed what is there. With ten thousand objects that takes seconds, which
+    /// nobody waits for who is answered.
+    async fn listed(&mut self) -> anyhow::Result<()> {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.events.next()).await;
+            match next.context("the workloads are not listed")?.context("the watch ended")?? {
+                Event::InitDone => return Ok(()),
+                Event::Apply(workload) | Event::InitApply(workload) => self.seen.see(&workload),
+                Event::Init | Event::Delete(_) => {}
+            }
+        }
+    }
+
+    /// Waits until so many workloads have an answer. Polled from the first of their jobs on, since it is
+    /// the moment of polling that is noted.
     async fn until(&mut self, many: u32) -> anyhow::Result<()> {
         while self.seen.answered.len() < many as usize {
             let waits = || format!("{} of {many} workloads have an answer", self.seen.answered.len());
@@ -122,15 +136,19 @@ pub(crate) async fn measure(scene: &Scene, ended: u32, waiting: u32, free: u32) 
     one_queue(scene, &[(&whole, WANTED * waiting), (&small, free)]).await?;
     let events = Box::pin(watcher::watcher(workloads(scene).await?, Config::default()));
     let mut answers = Answers { events, seen: Seen::default() };
-    for n in 0..waiting {
-        scene.apply(on("busy", job(&format!("waits-{n}"), &whole, 1), WANTED)).await?;
-    }
-    answers.until(waiting).await?;
+    answers.listed().await?;
+    let jobs = async {
+        for n in 0..waiting {
+            scene.apply(on("busy", job(&format!("waits-{n}"), &whole, 1), WANTED)).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(jobs, answers.until(waiting))?;
     quiet(scene).await?;
     let audit = scene.audit_from_now()?;
     for n in 0..free {
-        scene.apply(on("idle", job(&format!("gets-{n}"), &small, 1), 1)).await?;
-        answers.until(waiting + n + 1).await?;
+        let applied = scene.apply(on("idle", job(&format!("gets-{n}"), &small, 1), 1));
+        tokio::try_join!(applied, answers.until(waiting + n + 1))?;
     }
     quiet(scene).await?;
     let about_workloads = |request: &&Request| request.object_ref.resource == "workloads";

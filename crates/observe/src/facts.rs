@@ -80,13 +80,14 @@ impl OurMap {
     }
 }
 
-/// Reads a node. How the caller came by it is not known here.
+/// Reads a node, whose devices are shared so. How the caller came by it is not known here.
 pub(crate) fn read(
     node: &Node,
     pods: &[Bound<'_>],
     models: &Models,
     strategy: Strategy,
     ours: &OurMap,
+    sharing: rollout::SharingSeen,
     objects: &Objects,
 ) -> Observed {
     let none = BTreeMap::new();
@@ -120,7 +121,7 @@ pub(crate) fn read(
         operands,
         agent: None,
         report: None,
-        sharing: rollout::SharingSeen { pod_of_before: ours.pod_of_before(pods), ..ours.sharing_of(node) },
+        sharing: rollout::SharingSeen { pod_of_before: ours.pod_of_before(pods), ..sharing },
     }
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn read(
 pub fn of_node_alone(node: &Node) -> Observed {
     let nothing = Objects::default();
     let ours = OurMap::read(&nothing, &crate::Settings::default());
-    read(node, &[], &Models::new(), Strategy::default(), &ours, &nothing)
+    read(node, &[], &Models::new(), Strategy::default(), &ours, ours.sharing_of(node), &nothing)
 }
 
 /// The entries that the labels of nodes name.

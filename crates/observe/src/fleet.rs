@@ -83,19 +83,17 @@ pub fn read(
         let of_node = |why: &String| Problem::new(Severity::Warning, format!("Node {name}"), why.clone());
         problems.extend(twice.iter().map(of_node));
         let users = living.map(|agent| agent.gpus(&pods));
-        let told = ours.sharing_of(node).config;
+        let sharing_seen = ours.sharing_of(node);
+        let told = sharing_seen.config.clone();
         let record = layouts::Record { gpu_node, users: users.as_ref(), is_past, sharing: told.as_ref() };
         let known = known_labels(node, gpu_node, &memory);
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
             .filter(|(_, shares)| shares.is_for(&known))
-            .map(|(policy, shares)| {
-                let is_cut = ours.sharing_of(node).is_cut;
-                SharedNode {
-                    policy: policy.name.clone(),
-                    never_cut: shares.never_cuts(&known),
-                    wanted: shares.wanted_of(&known, is_cut),
-                }
+            .map(|(policy, shares)| SharedNode {
+                policy: policy.name.clone(),
+                never_cut: shares.never_cuts(&known),
+                wanted: shares.wanted_of(&known, sharing_seen.is_cut),
             });
         let never_cut = shares.as_ref().is_some_and(|shares| shares.never_cut);
         let seats = |held: &Held, facts: Option<(&Observed, &Memory)>, room: Room| {
@@ -108,11 +106,11 @@ pub fn read(
             let cordoned = is_cordoned.then(|| Hold::Cordoned { by: "somebody else".to_owned() });
             let uncut = Uncut {
                 node,
-                labels: known.clone(),
+                labels: known.clone().into_owned(),
                 taints: taints(node),
                 room,
                 held,
-                sharing: &ours.sharing_of(node),
+                sharing: &sharing_seen,
                 hold: hold.or(cordoned).or((!ready).then_some(Hold::NotReady)),
                 schedulable: ready && !is_cordoned,
             };
@@ -142,7 +140,7 @@ pub fn read(
             memory.forget_swapped();
         }
         let models = hardware::models(found.as_ref(), gpu_node);
-        let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        let mut facts = facts::read(node, &pods, &models, strategy, &ours, sharing_seen.clone(), objects);
         facts.sharing.never_cut = never_cut;
         facts.sharing.layout = found.as_ref().and_then(layout_in_effect);
         let is_whole = |found: &Established<'_>| {
@@ -288,7 +286,7 @@ impl OneNode<'_> {
         problems: &mut Vec<Problem>,
     ) -> inventory::Node {
         let Self { name, node, found, facts, memory, .. } = self;
-        let mut labels = known_labels(node, self.gpu_node, memory);
+        let mut labels = known_labels(node, self.gpu_node, memory).into_owned();
         let is_cordoned = holds::is_cordoned(facts, memory);
         if !is_cordoned && facts.unschedulable {
             // Our own cordon, which is no reason to plan around a node.

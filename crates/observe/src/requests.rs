@@ -211,14 +211,14 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     for (owner, mut pods) in by_owner {
         // Ended pods (a rejected one beside its successor) speak for nobody
         // when another pod of the same ordinal is there.
-        pods.sort_by_key(|pod| {
+        pods.sort_by_key(|&pod| {
             let age = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
-            (pods::life(pod) == pods::Life::Ended, age, pod.metadata.name.clone())
+            (pods::life(pod) == pods::Life::Ended, age, pod.metadata.name.as_deref())
         });
+        let mut of_owner: BTreeMap<u32, &Pod> = BTreeMap::new();
         let mut rest = Vec::new();
         for pod in pods {
-            let id = owners::number(pod, &owner).map(|ordinal| RequestId { ordinal, ..owner.clone() });
-            match id.map(|id| numbered.entry(id)) {
+            match owners::number(pod, &owner).map(|ordinal| of_owner.entry(ordinal)) {
                 Some(Entry::Vacant(free)) => {
                     free.insert(pod);
                 }
@@ -229,11 +229,13 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
         }
         let mut ordinal = 0;
         for pod in rest {
-            while numbered.contains_key(&RequestId { ordinal, ..owner.clone() }) {
+            while of_owner.contains_key(&ordinal) {
                 ordinal += 1;
             }
-            numbered.insert(RequestId { ordinal, ..owner.clone() }, pod);
+            of_owner.insert(ordinal, pod);
         }
+        numbered
+            .extend(of_owner.into_iter().map(|(n, pod)| (RequestId { ordinal: n, ..owner.clone() }, pod)));
     }
     numbered
 }

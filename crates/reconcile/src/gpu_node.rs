@@ -130,7 +130,8 @@ fn status(
     advance: Option<&Advance>,
     old: Option<&GpuNode>,
 ) -> GpuNodeStatus {
-    let before = old.and_then(|node| node.status.clone()).unwrap_or_default();
+    let none = GpuNodeStatus::default();
+    let before = old.and_then(|node| node.status.as_ref()).unwrap_or(&none);
     let node = planned.view.inventory.nodes.get(name);
     let mut rollout =
         match (advance, planned.memory_of(name).is_some_and(|memory| memory.unreadable.is_some())) {
@@ -160,7 +161,7 @@ fn status(
     let generation = old.and_then(|node| node.metadata.generation);
     let progress = advance.map_or_else(|| planned.progress_of(name), |a| a.progress.clone());
     let policy = policy_of(name, &progress, input, planned);
-    let mut conditions = before.conditions;
+    let mut conditions = before.conditions.clone();
     let outlook = advance.map(|advance| &advance.outlook);
     for wanted in node_conditions::conditions(name, node, policy.as_ref(), outlook, input.now) {
         // A new object has generation 1.
@@ -180,14 +181,14 @@ fn status(
                 },
             ))
         }
-        _ => before.slices,
+        _ => before.slices.clone(),
     };
     GpuNodeStatus {
         observed_generation: Some(generation.unwrap_or(1)),
         conditions,
         slices,
         observed,
-        agent: before.agent.filter(|_| !left_behind),
+        agent: before.agent.clone().filter(|_| !left_behind),
         rollout: Some(rollout),
     }
 }
@@ -214,7 +215,11 @@ fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Obs
         let Observed { by, at: _, boot_id, labels, gpus, doubts: _ } = &seen;
         (*by, boot_id, labels, gpus) == (before.by, &before.boot_id, &before.labels, &before.gpus)
     });
-    Some(same.cloned().unwrap_or(seen))
+    // What was seen before was seen then, and is not seen anew.
+    Some(match same {
+        Some(before) => Observed { at: before.at, doubts: before.doubts.clone(), ..seen },
+        None => seen,
+    })
 }
 
 fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {

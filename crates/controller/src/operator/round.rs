@@ -101,12 +101,15 @@ impl Operator {
         for (what, error) in remembered.failed {
             failures += self.judge(&what, Err(error));
         }
+        // Once the promises are stored: people wait for the answers, and nothing that follows changes them.
+        let mut awaited = remembered.awaited;
+        failures += Box::pin(self.withdraw_checks(now)).await;
+        failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
         let mapped = self.write_map(&round, now, &mut failures).await;
         let plugin_mapped = self.write_plugin_map(&round, &mut failures).await;
         failures += self.point(&objects, &round, now).await;
         let highest_before = self.store.highest(&Source::Pods);
         let done = self.apply(&round, &remembered.stored, mapped, plugin_mapped).await;
-        let mut awaited = remembered.awaited;
         for (node, done) in done {
             failures += self.note(node, done, highest_before, &mut awaited);
         }
@@ -115,8 +118,6 @@ impl Operator {
         if untold == 0 {
             failures += self.point_device_plugin(&round, now).await;
         }
-        failures += Box::pin(self.withdraw_checks(now)).await;
-        failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
         failures += Box::pin(self.publish_menu(&round, now, &mut awaited)).await;
         let instant = clock::instant();
         for subject in awaited {
@@ -193,23 +194,23 @@ impl Operator {
             // This round was planned while the status was still contested.
             self.touch();
         }
-        let due: Vec<&NodeName> = round
-            .gpu_nodes
-            .keys()
-            .filter(|node| !undone.contains(node) && self.retries.may_try(&node_subject(node), instant))
-            .collect();
-        let mut work = Vec::new();
-        for node in due {
-            let now = objects.gpu_nodes.get(&node.0).cloned();
-            work.push(steps::remember(
-                self.executor.clone(),
-                node.clone(),
-                round.gpu_nodes[node].clone(),
-                now,
-            ));
+        let (mut outcomes, mut work) = (Vec::new(), Vec::new());
+        for (node, wanted) in &round.gpu_nodes {
+            if undone.contains(node) || !self.retries.may_try(&node_subject(node), instant) {
+                continue;
+            }
+            match objects.gpu_nodes.get(&node.0) {
+                Some(now) if steps::is_remembered(node, wanted, now) => {
+                    outcomes.push((node.clone(), Some(Ok(None))));
+                }
+                now => {
+                    let (executor, now) = (self.executor.clone(), now.cloned());
+                    work.push(steps::remember(executor, node.clone(), wanted.clone(), now));
+                }
+            }
         }
         let at_once = self.settings.parallel_nodes;
-        let outcomes = self.pump(together(at_once, work)).await;
+        outcomes.extend(self.pump(together(at_once, work)).await);
         let mut remembered = Remembered::default();
         for (node, outcome) in outcomes {
             if let Some(outcome) = &outcome {

@@ -16,9 +16,28 @@ use crate::publish::gpu_node::{self, Written};
 use crate::publish::policy;
 use crate::store::awaited::Subject;
 
+/// What came of storing what is to be remembered of a node: it as it was written, or nothing where it was stored before.
+pub(super) type Stored = Option<Result<Option<Box<GpuNode>>, CallError>>;
+
 /// Does several things, so many at the same time.
 pub(super) async fn together<T>(at_once: usize, work: Vec<impl Future<Output = T>>) -> Vec<T> {
     futures::stream::iter(work).buffer_unordered(at_once.max(1)).collect().await
+}
+
+/// A `GpuNode` as it should be, beside what is there.
+fn wanted<'a>(node: &'a NodeName, wanted: &'a WantedGpuNode, now: Option<&GpuNode>) -> gpu_node::Wanted<'a> {
+    gpu_node::Wanted {
+        node,
+        owner_uid: &wanted.owner_uid,
+        spec: &wanted.spec,
+        status: &wanted.status,
+        agent: observe::hardware::has_report_of_agent(now),
+    }
+}
+
+/// Whether what is to be remembered of a node is stored already, as that of nearly all nodes is in nearly all rounds.
+pub(super) fn is_remembered(node: &NodeName, of_node: &WantedGpuNode, now: &GpuNode) -> bool {
+    gpu_node::is_as_wanted(&wanted(node, of_node, Some(now)), now)
 }
 
 /// Stores what is to be remembered of a node; `None` when we may not write, or
@@ -26,17 +45,11 @@ pub(super) async fn together<T>(at_once: usize, work: Vec<impl Future<Output = T
 pub(super) async fn remember(
     executor: Executor,
     node: NodeName,
-    wanted: WantedGpuNode,
+    of_node: WantedGpuNode,
     now: Option<Arc<GpuNode>>,
-) -> (NodeName, Option<Result<Option<Box<GpuNode>>, CallError>>) {
+) -> (NodeName, Stored) {
     let now = now.as_deref();
-    let wanted = gpu_node::Wanted {
-        node: &node,
-        owner_uid: &wanted.owner_uid,
-        spec: &wanted.spec,
-        status: &wanted.status,
-        agent: observe::hardware::has_report_of_agent(now),
-    };
+    let wanted = wanted(&node, &of_node, now);
     let outcome = match gpu_node::write(&executor.calls, &wanted, now, || executor.may_write()).await {
         Ok(Written::Stopped) => None,
         Ok(Written::Now(written)) => Some(Ok(Some(written))),

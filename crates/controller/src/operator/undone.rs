@@ -112,7 +112,7 @@ impl Contest {
 
     /// What became of it. Says whether it must not be written yet.
     fn look(&mut self, seen: Option<&GpuNode>, wanted: bool, now: Instant) -> bool {
-        let stands = seen.is_some_and(|seen| ours(seen) == self.wrote);
+        let stands = seen.is_some_and(|seen| is_still(seen, self.wrote.as_ref()));
         let lasted = now >= self.lasts_at;
         if stands || !wanted {
             // Nobody changed it, or it was put back, or what they made of it is what
@@ -139,6 +139,20 @@ fn ours(node: &GpuNode) -> Option<GpuNodeStatus> {
         status.observed = None;
     }
     Some(status)
+}
+
+/// Whether [`ours`] is still this. Asked of every node in every round, so nothing is copied for it.
+fn is_still(node: &GpuNode, wrote: Option<&GpuNodeStatus>) -> bool {
+    let (Some(seen), Some(wrote)) = (&node.status, wrote) else {
+        return node.status.is_none() && wrote.is_none();
+    };
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = seen;
+    let observed = observed.as_ref().filter(|_| !observe::hardware::has_report_of_agent(Some(node)));
+    *rollout == wrote.rollout
+        && *conditions == wrote.conditions
+        && *slices == wrote.slices
+        && *observed_generation == wrote.observed_generation
+        && observed == wrote.observed.as_ref()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! concerns with three field managers; the progress of a rollout is stored here before its steps are
 //! carried out.
 
-use api::gpu_node::{GpuNodeStatus, Observed, ObservedBy};
-use api::node_agent::AgentStatus;
+use std::sync::LazyLock;
+
+use api::gpu_node::{GpuNodeStatus, ObservedBy};
 use api::{GpuNode, GpuNodeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, Preconditions};
@@ -154,7 +155,7 @@ async fn make(
 }
 
 fn patches(wanted: &Wanted<'_>, now: &GpuNode) -> Vec<Patch> {
-    let Wanted { node, owner_uid, spec, status, agent } = wanted;
+    let Wanted { node, owner_uid, spec, status, agent: _ } = wanted;
     let mut patches = Vec::new();
     let body = |rest: Value| {
         let mut body = json!({
@@ -165,27 +166,24 @@ fn patches(wanted: &Wanted<'_>, now: &GpuNode) -> Vec<Patch> {
         }
         body
     };
-    if now.spec != **spec {
+    let Differs { spec: spec_differs, observed: observed_differs, rollout: rollout_differs } =
+        differs(wanted, now);
+    if spec_differs {
         let mut body = body(json!({"spec": spec}));
         body["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "Node", "name": node.0, "uid": owner_uid}]);
         patches.push(Patch { manager: managers::PLAN, target: Target::Object, body, takes_out: false });
     }
-    let before = now.status.clone().unwrap_or_default();
-    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: told, rollout } = &**status;
-    if is_taken_back(&before, told.as_ref(), observed.as_ref()) {
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = &**status;
+    if is_taken_back(wanted, now) {
         let body = json!({"status": {"observed": null, "agent": null}});
         let (manager, target) = (managers::OBSERVED, Target::Status);
         patches.push(Patch { manager, target, body, takes_out: true });
-    } else if !agent && before.observed != *observed {
+    } else if observed_differs {
         let body = body(json!({"status": {"observed": observed}}));
         patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body, takes_out: false });
     }
-    let same = before.rollout == *rollout
-        && before.conditions == *conditions
-        && before.slices == *slices
-        && before.observed_generation == *observed_generation;
-    if !same {
+    if rollout_differs {
         let body = body(json!({"status": {
             "observedGeneration": observed_generation, "conditions": conditions, "slices": slices,
             "rollout": rollout,
@@ -195,12 +193,43 @@ fn patches(wanted: &Wanted<'_>, now: &GpuNode) -> Vec<Patch> {
     patches
 }
 
+/// What of a `GpuNode` is not as it should be, by who writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Differs {
+    spec: bool,
+    observed: bool,
+    rollout: bool,
+}
+
+fn differs(wanted: &Wanted<'_>, now: &GpuNode) -> Differs {
+    static NONE: LazyLock<GpuNodeStatus> = LazyLock::new(GpuNodeStatus::default);
+    let before = now.status.as_ref().unwrap_or(&NONE);
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } =
+        wanted.status;
+    Differs {
+        spec: now.spec != *wanted.spec,
+        observed: is_taken_back(wanted, now) || !wanted.agent && before.observed != *observed,
+        rollout: before.rollout != *rollout
+            || before.conditions != *conditions
+            || before.slices != *slices
+            || before.observed_generation != *observed_generation,
+    }
+}
+
+/// Whether a `GpuNode` is as it should be: nothing is to be written then. Asked of every node in every round, so
+/// nothing is copied for it.
+#[must_use]
+pub fn is_as_wanted(wanted: &Wanted<'_>, now: &GpuNode) -> bool {
+    differs(wanted, now) == Differs { spec: false, observed: false, rollout: false }
+}
+
 /// Whether all that an agent has said goes: it is uninstalled. What the operator
 /// sees is written in the next round, since an agent's fields cannot be applied
 /// over, and are nobody's once they are gone.
-fn is_taken_back(before: &GpuNodeStatus, agent: Option<&AgentStatus>, observed: Option<&Observed>) -> bool {
+fn is_taken_back(wanted: &Wanted<'_>, now: &GpuNode) -> bool {
+    let Some(before) = &now.status else { return false };
     let by_agent = before.observed.as_ref().is_some_and(|observed| observed.by == ObservedBy::Agent);
-    (before.agent.is_some() || by_agent) && agent.is_none() && observed.is_none()
+    (before.agent.is_some() || by_agent) && wanted.status.agent.is_none() && wanted.status.observed.is_none()
 }
 
 /// Removes the `GpuNode` of a node that is gone: another node has its name
