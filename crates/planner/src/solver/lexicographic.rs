@@ -20,6 +20,8 @@ pub(super) struct Known {
     pub(super) choice: Choice,
     /// At so many of the first levels it is proved that nothing is better.
     pub(super) best_at: usize,
+    /// Only what is better at so many of the first levels is of use: the later ones are not looked at without it.
+    pub(super) needed: usize,
 }
 
 pub(super) fn solve(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
@@ -33,7 +35,16 @@ pub(super) fn solve(instance: &Instance, effort: Effort, memory: &mut Memory) ->
 pub(super) fn improve(instance: &Instance, effort: Effort, known: Known) -> Result<Solved, SolveError> {
     let mut memory = Memory::default();
     let mut levels = Levels::new(instance, effort, &mut memory);
-    levels.start_from(known);
+    let Known { choice, best_at, needed } = known;
+    let values = instance.values(&choice.0, &choice.1);
+    levels.start_from(choice.clone(), &values[..best_at]);
+    if needed < instance.levels {
+        levels.up_to(needed)?;
+        if levels.fixed[..needed] >= values[..needed] {
+            levels.best = Some(choice);
+            return Ok(levels.solved());
+        }
+    }
     levels.up_to(instance.levels)?;
     Ok(levels.solved())
 }
@@ -72,10 +83,9 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Starts from a choice that is known, after the levels at which nothing is better.
-    fn start_from(&mut self, Known { choice, best_at }: Known) {
-        let values = self.instance.values(&choice.0, &choice.1);
-        self.fixed = values[..best_at].to_vec();
+    /// Starts from a choice that is known, after the levels at which nothing is better than these values.
+    fn start_from(&mut self, choice: Choice, best: &[i64]) {
+        self.fixed = best.to_vec();
         self.bounds.clone_from(&self.fixed);
         self.best = Some(choice.clone());
         self.carried = Some(choice);
@@ -218,8 +228,13 @@ mod tests {
     /// What comes of a choice that is known, and the operations.
     #[track_caller]
     fn improved(instance: &Instance, nodes: u64, choice: Choice, best_at: usize) -> (Solved, u64) {
+        improved_at(instance, nodes, Known { choice, best_at, needed: instance.levels })
+    }
+
+    /// The same where only what is better at some levels is of use.
+    #[track_caller]
+    fn improved_at(instance: &Instance, nodes: u64, known: Known) -> (Solved, u64) {
         let before = work::done();
-        let known = Known { choice, best_at };
         let solved = improve(instance, Effort { nodes }, known).expect("a choice is known");
         assert!(instance.is_met_by(&solved.classes, &solved.extras));
         (solved, work::done() - before)
@@ -246,6 +261,39 @@ mod tests {
         let (found, _) = improved(&instance, Effort::default().nodes, nothing.clone(), 0);
         assert_eq!(values(&found), values(&best(&instance).0));
         assert_ne!(values(&found), instance.values(&nothing.0, &nothing.1));
+    }
+
+    #[test]
+    fn without_what_is_needed_the_later_levels_are_not_looked_at() {
+        // As good as can be at the first level, and not at the second, which it knows nothing of.
+        let serving = |instance: &Instance| of(&best(&Instance { levels: 1, ..instance.clone() }).0);
+        let is_worse = |(instance, (classes, extras), best): &(Instance, Choice, Solved)| {
+            let now = instance.values(classes, extras);
+            now[0] == best.levels[0].value && now[1] > best.levels[1].value
+        };
+        let all = (0..60).map(packing).map(|instance| {
+            let (served, best) = (serving(&instance), best(&instance).0);
+            (instance, served, best)
+        });
+        let (instance, served, best) = { all }.find(is_worse).expect("it is so of some");
+        let needed = |needed| {
+            let known = Known { choice: served.clone(), best_at: 0, needed };
+            improved_at(&instance, Effort::default().nodes, known)
+        };
+        let (same, of_one) = needed(1);
+        assert_eq!(of(&same), served);
+        let (better, of_both) = needed(2);
+        assert_eq!(values(&better), values(&best));
+        assert!(of_one < of_both, "{of_one} operations, and {of_both} with the second level");
+    }
+
+    #[test]
+    fn with_what_is_needed_the_later_levels_are_looked_at() {
+        let instance = hard();
+        let choice = unchanged(&instance).expect("nothing has to be done");
+        let known = Known { choice, best_at: 0, needed: 1 };
+        let (found, _) = improved_at(&instance, Effort::default().nodes, known);
+        assert_eq!(values(&found), values(&best(&instance).0));
     }
 
     #[test]

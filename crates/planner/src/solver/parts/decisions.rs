@@ -107,16 +107,17 @@ mod tests {
     fn with_another_known_choice_it_is_another_question() {
         let instance = instance();
         let mut decisions = Decisions::new(false);
-        let mut ask = |column: usize, best_at| {
+        let mut ask = |column: usize, best_at, needed| {
             let choice = complete(&instance, vec![vec![(column, 8)]]).expect("nothing has to be served");
             let before = work::done();
-            let known = Known { choice, best_at };
+            let known = Known { choice, best_at, needed };
             assert!(decisions.improve(&instance, Effort { nodes: 60 }, known).is_some());
             work::done() > before
         };
-        assert!(ask(0, 0));
-        assert!(!ask(0, 0), "the same question");
-        assert!(ask(1, 0), "another choice");
-        assert!(ask(1, 1), "another proof");
+        assert!(ask(0, 0, 2));
+        assert!(!ask(0, 0, 2), "the same question");
+        assert!(ask(1, 0, 2), "another choice");
+        assert!(ask(1, 1, 2), "another proof");
+        assert!(ask(1, 0, 1), "another need");
     }
 }

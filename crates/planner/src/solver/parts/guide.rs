@@ -24,6 +24,11 @@ impl Guide {
         Self { least: pool.least(&prices), prices }
     }
 
+    /// Whether it cannot tell copies from one another: a relaxation in which everybody is served has no prices.
+    pub(super) fn is_silent(&self) -> bool {
+        self.prices.rows.iter().all(|price| *price == 0)
+    }
+
     fn loss(&self, model: &Model<'_>, piece: &Piece) -> u64 {
         let shape = &model.kinds[piece.kind].shape;
         let (shared, costs) = piece.does.sums(shape, model.instance.rows.len(), model.levels);

@@ -23,6 +23,7 @@ mod price;
 mod proof;
 mod refill;
 mod refute;
+mod regain;
 mod repair;
 mod sample;
 mod settle;
@@ -39,6 +40,8 @@ pub use self::merged::{MANY_PARTS, Merged, are_many};
 use self::model::Model;
 pub use self::order::Orders;
 use self::proof::{Proof, is_best, is_last};
+use self::regain::{Gap, regain};
+use self::repair::{Goal, repair};
 use self::split::{Open, State};
 use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
@@ -87,16 +90,13 @@ pub struct Parted {
 const FEW: Effort = Effort { nodes: 400 };
 /// Nodes of a search for a pattern.
 const PATTERN: u64 = 400;
-/// Searches among some copies for something better, at all levels together.
+/// Searches among some copies for something better, at all levels together; and as many for one level alone.
 const REPAIRS: usize = 60;
 /// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
 const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
 /// The same at each level, where some come first.
 const REPAIRS_IN_TURN: u64 = 600_000_000;
-/// Operations for filling a few copies again and again as soon as the patterns are split. To split them in a second
-/// way costs as much as most of this, and finds less.
-const FILLING: u64 = 300_000_000;
 /// Operations ([`work`](super::work)) that a level may take beyond that, while it is not at its bound.
 const REFILL: u64 = 400_000_000;
 /// Beyond so many kinds of things to do, patterns take too long where the program for all copies together has
@@ -375,7 +375,9 @@ fn serve(
     let counts_work = work != u64::MAX;
     let mut decisions = Decisions::new(counts_work);
     let mut guides: BTreeMap<usize, Guide> = BTreeMap::new();
-    let (mut level, mut repairs, mut refilled) = (0, REPAIRS, false);
+    let (mut level, mut refilled) = (0, false);
+    let (mut repairs, mut repairs_alone) = (REPAIRS, REPAIRS);
+    let allowance = || Allowance::of(work.min(REPAIRS_OF_A_LEVEL));
     loop {
         if level == model.levels {
             // Only what all of this leaves open is searched for in another way, so that what it proves stays as
@@ -439,7 +441,13 @@ fn serve(
         {
             consider(state.clone(), &mut best, &mut found);
             if !is_out && is_worth_more && !is_at_bound(&best) {
-                consider(filled_again(model, state, (&held, bound), &guide), &mut best, &mut found);
+                let best_at =
+                    (0..=level).rev().find(|k| is_best(&held[..*k], together, &proofs)).unwrap_or(0);
+                // Where some come first, nought is the bound of each question, and mostly it cannot be reached.
+                let is_blind = guide.is_silent() && !counts_work;
+                let gap = Gap { held: &held, bound, best_at, guide: &guide, is_blind };
+                let limits = (&mut repairs_alone, allowance(), &mut decisions);
+                consider(regain(model, state, &gap, limits), &mut best, &mut found);
             }
         }
         guides.insert(level, guide);
@@ -459,9 +467,9 @@ fn serve(
             && values[level] > proof.bound
         {
             let mut state = state.clone();
-            let limits = (&mut repairs, Allowance::of(work.min(REPAIRS_OF_A_LEVEL)), &mut decisions);
             let best_at = (0..=level).rev().find(|k| is_best(&values[..*k], together, &proofs)).unwrap_or(0);
-            repair::repair(model, &mut state, (level, bound, best_at), limits);
+            let goal = Goal { level, bound, best_at, needed: model.levels };
+            repair(model, &mut state, goal, (&mut repairs, allowance(), &mut decisions));
             consider(state, &mut best, &mut found);
         }
         if let Some(state) = &found {
@@ -504,17 +512,6 @@ fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, decisions: &mut 
     halve(model, &mut state, decisions)?;
     state.trim(model);
     Some(state)
-}
-
-/// A state that comes to these values at the levels before, with a few copies filled again and again while the next level
-/// is above its bound.
-fn filled_again(model: &Model<'_>, mut state: State, (held, bound): (&[i64], i64), guide: &Guide) -> State {
-    let level = held.len();
-    if state.values(model).is_some_and(|values| values[..level] == *held && values[level] > bound) {
-        refill::refill(model, &mut state, (level, bound), (Allowance::of(FILLING), Some(guide)));
-        state.trim(model);
-    }
-    state
 }
 
 /// What is proved of each level, given the values of the levels before; of

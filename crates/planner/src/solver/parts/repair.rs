@@ -17,12 +17,23 @@ const REPAIR: Effort = Effort { nodes: 80 };
 /// How many copies a search decides anew.
 const TOGETHER: usize = 3;
 
-/// Decides a few copies anew, again and again, while the level is above its bound. At the first `best_at` levels it is
-/// proved that no choice is better.
+/// What copies are decided anew for.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    /// The level that is above its bound.
+    pub(super) level: usize,
+    pub(super) bound: i64,
+    /// At so many of the first levels it is proved that no choice is better.
+    pub(super) best_at: usize,
+    /// Only what is better at so many of the first levels is of use.
+    pub(super) needed: usize,
+}
+
+/// Decides a few copies anew, again and again, while the level is above its bound.
 pub(super) fn repair(
     model: &Model<'_>,
     state: &mut State,
-    (level, bound, best_at): (usize, i64, usize),
+    Goal { level, bound, best_at, needed }: Goal,
     (left, work, decisions): (&mut usize, Allowance, &mut Decisions),
 ) {
     let Some(mut values) = state.values(model) else { return };
@@ -36,7 +47,7 @@ pub(super) fn repair(
             let position = mix(numbers) as usize % next.pieces.len();
             open.push(next.pieces.swap_remove(position));
         }
-        if next.improve(model, (&open, best_at), (REPAIR, decisions)).is_none() {
+        if next.improve(model, (&open, best_at, needed), (REPAIR, decisions)).is_none() {
             continue;
         }
         next.trim(model);

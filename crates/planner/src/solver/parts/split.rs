@@ -215,18 +215,19 @@ impl State {
     }
 
     /// Decides pieces anew that are not among the others any more: what they do then is no worse than what they do now. At
-    /// so many of the first levels it is known that nothing is better.
+    /// `best_at` of the first levels it is known that nothing is better, and only what is better at `needed` of them is of
+    /// use.
     pub(super) fn improve(
         &mut self,
         model: &Model<'_>,
-        (pieces, best_at): (&[Piece], usize),
+        (pieces, best_at, needed): (&[Piece], usize, usize),
         (effort, decisions): (Effort, &mut Decisions),
     ) -> Option<()> {
         let kinds: Vec<(usize, i64)> = pieces.iter().map(|piece| (piece.kind, piece.copies)).collect();
         let open = Open { pieces: &kinds, rest: false };
         let sub = Sub::new(model, self, &open);
         let solved = match sub.choice(pieces) {
-            Some(choice) => decisions.improve(&sub.instance, effort, Known { choice, best_at }),
+            Some(choice) => decisions.improve(&sub.instance, effort, Known { choice, best_at, needed }),
             None => decisions.solve(&sub.instance, effort),
         };
         self.take(model, &open, (&sub, &solved?));
