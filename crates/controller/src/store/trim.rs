@@ -218,7 +218,9 @@ fn of_gpus(containers: &[Container]) -> Vec<Container> {
     };
     let container = |full: &Container| {
         let resources = full.resources.as_ref()?;
-        let (limits, requests) = (asks(&resources.limits), asks(&resources.requests));
+        let limits = asks(&resources.limits);
+        // The API server wants both the same, and a limit is a request where there is no other: a map is half a kilobyte.
+        let requests = asks(&resources.requests).filter(|requests| limits.as_ref() != Some(requests));
         (limits.is_some() || requests.is_some()).then(|| Container {
             name: full.name.clone(),
             restart_policy: full.restart_policy.clone(),
@@ -226,7 +228,9 @@ fn of_gpus(containers: &[Container]) -> Vec<Container> {
             ..Container::default()
         })
     };
-    containers.iter().filter_map(container).take(bounds::MOST_CONTAINERS).collect()
+    let mut kept: Vec<_> = containers.iter().filter_map(container).take(bounds::MOST_CONTAINERS).collect();
+    kept.shrink_to_fit();
+    kept
 }
 
 /// What is kept of a pod that has a node: where, and what it takes there. The
@@ -530,15 +534,18 @@ pub fn pod(full: Pod) -> Pod {
             let read = all
                 .into_iter()
                 .filter(|c| POD_CONDITIONS.contains(&c.type_.as_str()) && (!is_bound || c.type_ == "Ready"));
-            read.map(|c| k8s_openapi::api::core::v1::PodCondition {
+            let read = read.map(|c| k8s_openapi::api::core::v1::PodCondition {
                 type_: c.type_,
                 status: c.status,
                 reason: c.reason,
                 message: c.message.map(|message| bounds::cut(message, bounds::LONGEST_WORDS)),
                 last_transition_time: c.last_transition_time,
                 ..Default::default()
-            })
-            .collect()
+            });
+            // It is collected in the list's own place, which has room for all that were there.
+            let mut read: Vec<_> = read.collect();
+            read.shrink_to_fit();
+            read
         }),
         ..PodStatus::default()
     });

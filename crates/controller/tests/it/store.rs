@@ -533,8 +533,10 @@ fn a_bound_pod_takes_the_same_before_and_after_it_is_trimmed() {
                 {"name": "sidecar", "restartPolicy": "Always", "resources": {"requests": {"cpu": "150m"}}},
             ],
             "containers": [
-                {"name": "a", "resources": {"requests": {"cpu": "1500m", "memory": "1.5Gi", "nvidia.com/mig-1g.10gb": "1"}}},
+                {"name": "a", "resources": {"requests": {"cpu": "1500m", "memory": "1.5Gi", "nvidia.com/mig-1g.10gb": "1"},
+                    "limits": {"memory": "2Gi", "nvidia.com/mig-1g.10gb": "1"}}},
                 {"name": "b", "resources": {"limits": {"memory": "100M", "nvidia.com/gpu": "1"}}},
+                {"name": "c", "resources": {"requests": {"nvidia.com/mig-2g.20gb": "1"}, "limits": {"nvidia.com/mig-2g.20gb": "2"}}},
             ]},
         "status": {"phase": "Running", "conditions": [
             {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]},
@@ -543,6 +545,10 @@ fn a_bound_pod_takes_the_same_before_and_after_it_is_trimmed() {
     let takes = |pod: &Pod| observe::pods::takes(pod.spec.as_ref().unwrap());
     let kept = trim::pod(pod.clone());
     assert_eq!(takes(&kept), takes(&pod));
+    let by_container = |pod: &Pod| observe::pods::containers(pod.spec.as_ref().unwrap());
+    assert_eq!(by_container(&kept), by_container(&pod));
+    let asks = kept.spec.as_ref().unwrap().containers[0].resources.as_ref().unwrap();
+    assert!(asks.requests.is_none() && asks.limits.is_some(), "what is the same is kept once");
     assert_eq!(trim::pod(kept.clone()), kept, "it is trimmed once");
     assert!(trim::concerns_gpus(&kept) && kept.metadata.owner_references.is_some());
     assert_eq!(kept.status.unwrap().conditions.unwrap().len(), 1);
