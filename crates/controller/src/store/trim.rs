@@ -8,9 +8,8 @@ use api::foreign::workload::{PodSet, PodTemplate, REPLACES, WorkloadSpec, Worklo
 use api::foreign::{
     ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, Workload, hardware_profile,
 };
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
-    Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
+    Affinity, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
 };
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -19,8 +18,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Owne
 
 use super::bounds;
 
+mod map;
 mod turn;
 
+pub use map::config_map;
 pub use turn::only_its_turn;
 
 /// Annotations of nodes that are read: where the Machine Config Operator is.
@@ -570,23 +571,6 @@ fn asks(spec: &PodSpec, is_one: impl Fn(&str) -> bool) -> bool {
     let resources = containers.filter_map(|container| container.resources.as_ref());
     let asked = resources.flat_map(|all| all.requests.iter().chain(all.limits.iter()).flatten());
     in_sum.chain(asked).any(|(resource, _)| is_one(resource))
-}
-
-/// A map of layouts, or of the device plugin's configurations: of the first the
-/// key `config.yaml` is read, of the second all, but of what is not text only the names.
-#[must_use]
-pub fn config_map(full: ConfigMap) -> ConfigMap {
-    let ConfigMap { metadata: meta, data, binary_data, .. } = full;
-    let mut meta = metadata(meta);
-    meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
-    let layouts = data.as_ref().and_then(|data| data.get(rollout::names::MAP_KEY));
-    let is_of_layouts = layouts.is_some_and(|text| text.contains("mig-configs"));
-    let is_read = |key: &str| !is_of_layouts || key == rollout::names::MAP_KEY;
-    let data = data.map(|all| all.into_iter().filter(|(key, _)| is_read(key)).collect());
-    let binary = binary_data.filter(|_| !is_of_layouts).unwrap_or_default().into_keys();
-    let binary: BTreeMap<String, ByteString> = binary.map(|key| (key, ByteString::default())).collect();
-    let binary_data = (!binary.is_empty()).then_some(binary);
-    ConfigMap { metadata: meta, data, binary_data, ..ConfigMap::default() }
 }
 
 /// A priority class.
