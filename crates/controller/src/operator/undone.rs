@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::GpuNode;
-use api::gpu_node::GpuNodeStatus;
+use api::gpu_node::{GpuNodeStatus, ObservedBy};
 use observe::Objects;
 use planner::names::NodeName;
 use reconcile::{LocalState, Round};
@@ -75,7 +75,7 @@ impl Undone {
             .checked_sub(AT_ONCE)
             .map_or(Duration::ZERO, |more| FIRST.saturating_mul(1 << more.min(16)).min(self.longest));
         let contest = Contest {
-            wrote: ours(written),
+            wrote: written.status.clone(),
             times,
             is_undone: false,
             not_before: now + pause,
@@ -112,7 +112,7 @@ impl Contest {
 
     /// What became of it. Says whether it must not be written yet.
     fn look(&mut self, seen: Option<&GpuNode>, wanted: bool, now: Instant) -> bool {
-        let stands = seen.is_some_and(|seen| is_still(seen, self.wrote.as_ref()));
+        let stands = seen.is_some_and(|seen| seen.status.as_ref().map(ours) == self.wrote.as_ref().map(ours));
         let lasted = now >= self.lasts_at;
         if stands || !wanted {
             // Nobody changed it, or it was put back, or what they made of it is what
@@ -131,28 +131,11 @@ impl Contest {
     }
 }
 
-/// What of it nobody but us writes.
-fn ours(node: &GpuNode) -> Option<GpuNodeStatus> {
-    let mut status = node.status.clone()?;
-    status.agent = None;
-    if observe::hardware::has_report_of_agent(Some(node)) {
-        status.observed = None;
-    }
-    Some(status)
-}
-
-/// Whether [`ours`] is still this. Asked of every node in every round, so nothing is copied for it.
-fn is_still(node: &GpuNode, wrote: Option<&GpuNodeStatus>) -> bool {
-    let (Some(seen), Some(wrote)) = (&node.status, wrote) else {
-        return node.status.is_none() && wrote.is_none();
-    };
-    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = seen;
-    let observed = observed.as_ref().filter(|_| !observe::hardware::has_report_of_agent(Some(node)));
-    *rollout == wrote.rollout
-        && *conditions == wrote.conditions
-        && *slices == wrote.slices
-        && *observed_generation == wrote.observed_generation
-        && observed == wrote.observed.as_ref()
+/// What of a status nobody but us writes. Every node is asked for it in every round, so nothing is copied.
+fn ours(status: &GpuNodeStatus) -> impl PartialEq {
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = status;
+    let observed = observed.as_ref().filter(|observed| observed.by != ObservedBy::Agent);
+    (rollout, conditions, slices, observed_generation, observed)
 }
 
 #[cfg(test)]
@@ -245,6 +228,24 @@ mod tests {
             undone.wrote(&n1(), &gpu_node("ours"), now);
         }
         assert_eq!(undone.next(), None);
+    }
+
+    #[test]
+    fn what_an_agent_reports_is_no_contest_and_what_we_saw_is_one() {
+        let start = clock::instant();
+        let seen = |by: &str, at: &str| {
+            let mut node = gpu_node("ours");
+            let observed = serde_json::json!({"by": by, "at": at, "gpus": []});
+            node.status.as_mut().expect("it has one").observed = serde_json::from_value(observed).ok();
+            node
+        };
+        for (by, contested) in [("Agent", false), ("Controller", true)] {
+            let mut undone = Undone::new(Duration::from_secs(60));
+            undone.wrote(&n1(), &seen(by, "2026-11-28T09:00:00Z"), start);
+            let contest = undone.nodes.get_mut(&n1()).expect("we wrote it");
+            contest.look(Some(&seen(by, "2026-11-28T09:00:01Z")), true, start);
+            assert_eq!(contest.is_undone, contested, "{by}");
+        }
     }
 
     #[test]
