@@ -13,9 +13,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
 use axum::routing::post;
 use e2e::by_url::ByUrl;
-use e2e::{Scene, TEAM, objects, wait};
+use e2e::profile_webhook::is_asked;
+use e2e::{Scene, objects};
 use k8s_openapi::ByteString;
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -54,7 +55,7 @@ impl Injector {
             let _ = axum::serve(secured, app).await;
         });
         scene.apply(configuration(&reached)).await?;
-        asks(scene, true).await?;
+        is_asked(&scene.client(), true).await?;
         Ok(Self { server, _folder: folder })
     }
 
@@ -63,7 +64,7 @@ impl Injector {
         scene.delete(json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": NAME}}))
             .await?;
-        asks(scene, false).await?;
+        is_asked(&scene.client(), false).await?;
         self.server.abort();
         Ok(())
     }
@@ -80,22 +81,6 @@ fn configuration(reached: &ByUrl) -> Value {
                 "operations": ["CREATE", "UPDATE"]}],
         }],
     })
-}
-
-/// Waits until the API server asks it, or does not any more: it learns of both a while after it has stored them.
-async fn asks(scene: &Scene, is_asked: bool) -> anyhow::Result<()> {
-    let strange = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
-        "metadata": {"name": "asked", "namespace": TEAM, "annotations": {"opendatahub.io/hardware-profile-name": "none"}},
-        "spec": {"template": {"spec": {"containers": [{"name": "asked", "image": "registry.example/lab:1"}]}}}});
-    let (api, _) = objects::api_of(&scene.client(), &strange).await?;
-    let tried = PostParams { dry_run: true, ..PostParams::default() };
-    let strange = serde_json::from_value(strange)?;
-    wait::asking(&format!("the webhook is asked: {is_asked}"), wait::PATIENCE, async || {
-        let made = api.create(&tried, &strange).await;
-        let is_refused = made.as_ref().is_err_and(|error| error.to_string().contains("'none' not found"));
-        Ok(if is_refused == is_asked { Ok(()) } else { Err(format!("{made:?}")) })
-    })
-    .await
 }
 
 fn acceptor(reached: &ByUrl) -> anyhow::Result<TlsAcceptor> {

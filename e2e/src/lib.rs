@@ -36,6 +36,7 @@ pub mod pod_groups;
 mod pool;
 pub mod ports;
 pub mod process;
+pub mod profile_webhook;
 pub mod provider;
 pub mod queue;
 mod readable;

@@ -20,7 +20,7 @@ pub(crate) enum Use {
     Bundle,
     /// What reads our alerts: promtool
     Alerts,
-    /// What the release check alone runs: Helm 3, Flux, OLM, KServe, KubeRay and the trainers
+    /// What the release check alone runs: Helm 3, Flux, OLM, KServe, KubeRay, the trainers, and OpenShift AI's webhook
     Release,
     /// What publishes a release, and signs it: crane (a registry of its own too) and cosign
     Publish,
@@ -319,6 +319,25 @@ pub(crate) const FAMILIES: &[Family] = &[
             ("kserve-llmisvc", "github.com/kserve/kserve/cmd/llmisvc"),
         ],
         files: &[("kserve-config", "github.com/kserve/kserve", "config")],
+        ..PLAIN
+    },
+    Family {
+        name: "hardware-profiles",
+        module: "hardware-profiles",
+        used_for: Use::Release,
+        binaries: &[("hardware-profile-webhook", ".")],
+        files: &[
+            (
+                "hardware-profile-kinds",
+                "github.com/opendatahub-io/opendatahub-operator/v2",
+                "config/crd/bases",
+            ),
+            (
+                "hardware-profile-manifests",
+                "github.com/opendatahub-io/opendatahub-operator/v2",
+                "config/webhook",
+            ),
+        ],
         ..PLAIN
     },
     // Nearly all of their packages are those of Kueue, JobSet and LeaderWorkerSet, in the same versions.

@@ -116,7 +116,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             after: Some("tools"),
             ..step(
                 "workloads",
-                "real KServe, KubeRay and Kubeflow's trainers make pods, and people read who waits and why",
+                "real KServe, KubeRay, trainers and OpenShift AI's webhook make pods, and people read who waits and why",
                 xtask(sources, &["e2e", "--release", "workloads"]),
             )
         },

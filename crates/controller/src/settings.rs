@@ -94,7 +94,9 @@ pub struct Settings {
     pub rollout: rollout::Settings,
     /// What counts as a request.
     pub observe: observe::Settings,
-    /// How long changes are collected before a new plan is made.
+    /// How long changes are collected at most before a new plan is made. A
+    /// fifth of it is enough when nothing more changes meanwhile, but rounds do
+    /// not begin closer together than this.
     pub batch_delay: Duration,
     /// How long one call to the API server may take.
     pub call_timeout: Duration,

@@ -5,13 +5,17 @@
 //! With `reflector` after the numbers the stores are kube's, one for each kind, with the same trimmed
 //! objects; with `whole`, they have untrimmed objects. With `rounds`, our store is filled with pods of workbenches,
 //! some of which wait, and rounds are played over it; with `queues` as well, the store also has workbenches,
-//! Kueue's workloads and model servers; with `unlike` as well, each of these asks for another amount of memory.
+//! Kueue's workloads and model servers; with `unlike` as well, each of these asks for another amount of memory. With
+//! `agents`, each node has a node agent, which reports who holds its slices.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
+mod agents;
 #[path = "../../../planner/benches/clock/mod.rs"]
 mod clock;
 mod queues;
 mod rounds;
+
+use std::collections::BTreeMap;
 
 use controller::store::{Change, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -262,16 +266,33 @@ fn reflected(nodes: impl Iterator<Item = Node>, pods: impl Iterator<Item = Pod>)
     Filled { nodes, pods, after_nodes, after: resident() }
 }
 
+/// What there is beside nodes and pods.
+#[derive(Clone, Copy)]
+struct Beside {
+    queues: bool,
+    agents: bool,
+}
+
 /// Fills our store as a fleet of OpenShift AI does, with or without what asks in it beside pods, and plays rounds.
-fn rounds_over(nodes: usize, pods: usize, has_queues: bool, alike: queues::Alike) {
+fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) {
     let before = resident();
+    let has_queues = beside.queues;
     let mut store = Store::sparing();
     for source in [Source::Nodes, Source::Pods] {
         store.expect(source);
     }
+    let mut agents = BTreeMap::new();
     store.take(&Source::Nodes, Change::Begin(None));
     for n in 0..nodes {
-        store.take(&Source::Nodes, Change::Put(Item::node(node(n, true))));
+        let mut node = node(n, true);
+        if beside.agents {
+            let boot = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+            agents.insert(host(n), (boot.map(|info| info.boot_id.clone()).unwrap_or_default(), Vec::new()));
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert("nvidia.com/mig.config".to_owned(), rollout::names::HANDED_TO_AGENT.to_owned());
+            labels.insert("nvidia.com/gpu.deploy.mig-manager".to_owned(), "false".to_owned());
+        }
+        store.take(&Source::Nodes, Change::Put(Item::node(node)));
     }
     store.take(&Source::Nodes, Change::End);
     store.take(&Source::Pods, Change::Begin(None));
@@ -281,9 +302,16 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool, alike: queues::Alike
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert("notebook-name".to_owned(), format!("some-workload-{n}"));
         let pod = if queues::waits(n) { rounds::waits(pod, has_queues) } else { pod };
+        let (node, uid) = (pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()), &pod.metadata.uid);
+        if let (Some((_, holders)), Some(uid)) = (node.and_then(|node| agents.get_mut(node)), uid) {
+            holders.push(uid.clone());
+        }
         store.take(&Source::Pods, Change::Put(Item::pod(pod)));
     }
     store.take(&Source::Pods, Change::End);
+    if beside.agents {
+        agents::put(&mut store, &agents);
+    }
     if has_queues {
         rounds::put_queues(&mut store, nodes, alike);
     }
@@ -292,16 +320,17 @@ fn rounds_over(nodes: usize, pods: usize, has_queues: bool, alike: queues::Alike
     let played = rounds::play(&mut store, has_queues);
     let objects = &store.objects;
     println!(
-        "| nodes | pods | workbenches | workloads | model servers | requests | filled, MiB | most, MiB | first round | next round |"
+        "| nodes | pods | workbenches | workloads | model servers | agents | requests | filled, MiB | most, MiB | first round | next round |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} |",
+        "| {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} |",
         objects.nodes.len(),
         store.pods_kept(),
         objects.notebooks.len(),
         objects.workloads.len(),
         objects.model_servers.len(),
+        played.by_agents,
         played.requests,
         filled - before,
         memory("VmHWM:") - before,
@@ -322,7 +351,8 @@ fn main() {
     let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
     if is_said("rounds") {
         let alike = if is_said("unlike") { queues::Alike::InNothing } else { queues::Alike::InAllButNames };
-        return rounds_over(nodes, pods, is_said("queues"), alike);
+        let beside = Beside { queues: is_said("queues"), agents: is_said("agents") };
+        return rounds_over(nodes, pods, beside, alike);
     }
     let kept = match (is_said("reflector"), is_said("whole")) {
         (true, _) => Kept::Reflector,

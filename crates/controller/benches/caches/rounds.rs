@@ -92,6 +92,8 @@ pub(crate) fn waits(mut pod: Pod, in_queue: bool) -> Pod {
 /// What rounds take.
 pub(crate) struct Rounds {
     pub(crate) requests: usize,
+    /// How many nodes are changed by their agents.
+    pub(crate) by_agents: usize,
     pub(crate) first: Duration,
     /// Of the same objects, by an operator that has had the first.
     pub(crate) next: Duration,
@@ -102,7 +104,7 @@ pub(crate) fn play(store: &mut Store, answers_checks: bool) -> Rounds {
     put_settings(store);
     let settings = Settings { answers_checks, ..Settings::default() };
     let now: Timestamp = "2026-11-20T09:00:00Z".parse().expect("a time");
-    let (local, mut requests) = (std::collections::BTreeMap::new(), 0);
+    let (local, mut requests, mut by_agents) = (std::collections::BTreeMap::new(), 0, 0);
     let mut round = |session: &mut Session| {
         let (took, count) = clock::timed(|| {
             let objects = store.objects.clone();
@@ -114,9 +116,11 @@ pub(crate) fn play(store: &mut Store, answers_checks: bool) -> Rounds {
                 settings: &settings,
                 now,
             };
-            next_round(&input, session).planned.report.requests.len()
+            let planned = next_round(&input, session).planned;
+            let is_agent = |node: &&observe::NodeView| node.actuator == observe::Actuator::Agent;
+            (planned.report.requests.len(), planned.view.nodes.values().filter(is_agent).count())
         });
-        requests = count;
+        (requests, by_agents) = count;
         took
     };
     let (mut first, mut next) = (Duration::MAX, Duration::MAX);
@@ -125,5 +129,5 @@ pub(crate) fn play(store: &mut Store, answers_checks: bool) -> Rounds {
         first = first.min(round(&mut session));
         next = next.min(round(&mut session));
     }
-    Rounds { requests, first, next }
+    Rounds { requests, by_agents, first, next }
 }

@@ -1,16 +1,30 @@
 //! Collects changes for a moment, so that one round handles all of them. It is
 //! a plain state machine that gets the time as an argument: the loop asks it
 //! when the next round is due, and reports when a round begins.
+//!
+//! Changes that belong together arrive together: the pods of a Job, or what a
+//! write of ours brings about. So a round waits until nothing has arrived for a
+//! fifth of the delay. It never waits longer than the delay, so that a stream of
+//! changes does not starve planning, and it does not begin sooner than that
+//! after the last round began, so that single changes do not keep a processor
+//! busy.
 
 use std::time::{Duration, Instant};
+
+/// The delay is so many times as long as what may pass without a change while
+/// more is awaited. A fifth of the default is 100 ms, in which an API server and
+/// its controllers say the rest of what belongs together.
+const QUIET: u32 = 5;
 
 /// What has changed, and since when no round has looked at it.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// How long changes are gathered.
+    /// How long changes are gathered at most.
     delay: Duration,
-    /// Since when something has changed that no round has looked at.
-    since: Option<Instant>,
+    /// The first and the last moment at which something changed that no round has looked at.
+    changed: Option<(Instant, Instant)>,
+    /// When the last round began.
+    began: Option<Instant>,
     /// How many changes no round has looked at.
     waiting: usize,
 }
@@ -18,25 +32,26 @@ pub(super) struct Batch {
 impl Batch {
     /// Nothing has changed yet.
     pub(super) const fn new(delay: Duration) -> Self {
-        Self { delay, since: None, waiting: 0 }
+        Self { delay, changed: None, began: None, waiting: 0 }
     }
 
-    /// Something changed. The moment is that of the first change: later ones
-    /// do not put the round off, so that a stream of them does not starve it.
+    /// An object changed.
     pub(super) fn add(&mut self, now: Instant) {
-        self.touch(now);
+        let (first, _) = self.changed.unwrap_or((now, now));
+        self.changed = Some((first, now));
         self.waiting += 1;
     }
 
-    /// A round should look, though no object changed.
+    /// A round should look, though no object changed: nothing that belongs to it is on its way.
     pub(super) fn touch(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
+        self.changed.get_or_insert((now, now));
     }
 
     /// A round begins, and looks at everything so far. What changes from now
     /// on, it does not see.
-    pub(super) fn begin(&mut self) {
-        self.since = None;
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.changed = None;
+        self.began = Some(now);
         self.waiting = 0;
     }
 
@@ -46,8 +61,8 @@ impl Batch {
     }
 
     /// Since when something waits for a round.
-    pub(super) const fn since(&self) -> Option<Instant> {
-        self.since
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.changed.map(|(first, _)| first)
     }
 
     /// How many changes wait for a round.
@@ -57,7 +72,10 @@ impl Batch {
 
     /// When the next round is due, if anything changed.
     pub(super) fn due(&self) -> Option<Instant> {
-        Some(self.since? + self.delay)
+        let (first, last) = self.changed?;
+        let quiet = last + self.delay / QUIET;
+        let apart = self.began.map_or(quiet, |began| began + self.delay);
+        Some(quiet.max(apart).min(first + self.delay))
     }
 
     /// Whether a round is due.
@@ -85,7 +103,7 @@ mod tests {
             }
             if now >= busy_until && batch.is_due(at(now)) {
                 rounds.push((now, batch.waiting()));
-                batch.begin();
+                batch.begin(at(now));
                 busy_until = now + takes;
             }
         }
@@ -93,17 +111,43 @@ mod tests {
     }
 
     #[test]
-    fn many_changes_in_one_moment_are_planned_once() {
-        let many: Vec<u64> = (100..400).collect();
-        assert_eq!(rounds(&many, 50, 5_000), [(600, 300)], "once, when the first has waited long enough");
+    fn a_change_that_comes_alone_is_planned_soon() {
+        assert_eq!(rounds(&[1_000], 50, 5_000), [(1_100, 1)]);
         assert_eq!(rounds(&[], 50, 5_000), [], "and nothing at all when nothing changes");
     }
 
     #[test]
+    fn many_changes_in_one_moment_are_planned_once() {
+        let many: Vec<u64> = (100..400).collect();
+        assert_eq!(rounds(&many, 50, 5_000), [(499, 300)], "once, when no more came for a while");
+        let more: Vec<u64> = (100..700).collect();
+        assert_eq!(
+            rounds(&more, 50, 5_000),
+            [(600, 501), (1_100, 99)],
+            "and the first waits no longer than so"
+        );
+    }
+
+    #[test]
+    fn changes_that_come_one_by_one_do_not_keep_a_processor_busy() {
+        assert_eq!(rounds(&[0, 150, 300, 450], 10, 5_000), [(100, 1), (600, 3)], "half a second apart");
+    }
+
+    #[test]
     fn a_change_while_one_is_planned_is_planned_once_more() {
-        assert_eq!(rounds(&[0, 700, 800], 1_000, 5_000), [(500, 1), (1_500, 2)]);
+        assert_eq!(rounds(&[0, 700, 800], 1_000, 5_000), [(100, 1), (1_100, 2)]);
         // One that comes as the round begins is not lost, either.
-        assert_eq!(rounds(&[0, 501], 1_000, 5_000), [(500, 1), (1_500, 1)]);
+        assert_eq!(rounds(&[0, 101], 1_000, 5_000), [(100, 1), (1_100, 1)]);
+    }
+
+    #[test]
+    fn what_is_no_object_puts_no_round_off() {
+        let start = crate::clock::instant();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut batch = Batch::new(Duration::from_millis(DELAY));
+        batch.add(at(0));
+        batch.touch(at(90));
+        assert_eq!((batch.since(), batch.due()), (Some(at(0)), Some(at(100))));
     }
 
     #[test]

@@ -246,7 +246,8 @@ impl Operator {
             self.health.turn();
             self.notice_jumps();
             self.lead();
-            if self.is_ready().await && self.is_due() {
+            let is_due = self.is_due();
+            if self.is_ready().await && is_due && self.claim.holds() {
                 Box::pin(self.round()).await;
             }
             self.count_waiting();
@@ -404,10 +405,11 @@ impl Operator {
 
     /// Finds out who stands behind pods that ask for slices. What cannot be
     /// found out holds nobody up: the pod's own controller stands for itself, and the round knows that it may not be the
-    /// topmost. Says whether all were asked.
+    /// topmost. Says whether all were asked. They are asked for when a round is due: to find out who is unknown, every
+    /// pod is read.
     async fn find_owners(&mut self) -> bool {
         let what = "owners";
-        if self.batch.since().is_none() || !self.claim.holds() {
+        if !self.batch.is_due(clock::instant()) || !self.claim.holds() {
             return true;
         }
         let mut unknown = self.owners.unknown(&self.store.objects);

@@ -60,7 +60,7 @@ impl Operator {
         let mut looks = 0;
         // Nobody is found to be late or wrong before we have looked for ourselves.
         let (objects, outdated, round, planning) = loop {
-            self.batch.begin();
+            self.batch.begin(clock::instant());
             self.wake = None;
             let View { objects, outdated } = self.view();
             let objects = Arc::new(objects);

@@ -65,6 +65,11 @@ pub fn review(
         }
         return Err(Refused(format!("hardware profile '{name}' not found in namespace '{namespace}'")));
     };
+    // Until 3.4, a profile that says nothing leaves the Notebook as it is, to the letter.
+    let says_nothing = profile.spec.identifiers.is_empty() && profile.spec.scheduling.is_none();
+    if says_nothing && rules.limits == Limits::Most {
+        return Ok(Reviewed::as_it_is(notebook));
+    }
     object(metadata(&mut notebook), "annotations")
         .entry(PROFILE_NAMESPACE)
         .or_insert_with(|| json!(namespace));
@@ -99,6 +104,12 @@ fn put_resources(rules: &Rules, notebook: &mut Value, identifiers: &[Identifier]
             continue;
         }
         let resources = object(container, "resources");
+        if rules.limits == Limits::Most && !identifiers.is_empty() {
+            // It makes both, and may leave one empty.
+            for kind in ["requests", "limits"] {
+                object(resources, kind);
+            }
+        }
         for identifier in identifiers {
             let key = &identifier.identifier;
             // What the user has said stays.

@@ -1,6 +1,8 @@
 //! Whoever makes pods on OpenShift AI, as it is: KServe, KubeRay and both of Kubeflow's trainers. What they make is
 //! known by the object that a person wrote, waits with an answer, and runs on slices as soon as there is room.
 
+mod profiles;
+
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
