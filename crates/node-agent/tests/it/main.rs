@@ -5,6 +5,7 @@
 mod api_server;
 mod change;
 mod command_line;
+mod cost;
 mod gate;
 mod hardware;
 mod mig_parted;

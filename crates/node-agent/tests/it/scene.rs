@@ -132,7 +132,8 @@ impl Scene {
         std::fs::write(&kubeconfig, text).unwrap();
         let log = std::fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
         let path = |path: PathBuf| path.display().to_string();
-        let child = Command::new(env!("CARGO_BIN_EXE_slicewright-agent"))
+        let program = std::env::var_os("SLICEWRIGHT_AGENT");
+        let child = Command::new(program.unwrap_or(env!("CARGO_BIN_EXE_slicewright-agent").into()))
             .env_clear()
             .env(store::DIRECTORY_VARIABLE, self.folder.path().join("gpus"))
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
@@ -236,6 +237,13 @@ impl Scene {
         let open = std::fs::read_dir(self.process().join("fd")).unwrap();
         let files = open.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
         files.filter(|file| file.to_string_lossy().starts_with("/dev/nvidia")).collect()
+    }
+
+    /// What the agent's process keeps in memory beside pages of files, in KiB.
+    pub(crate) fn own_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(self.process().join("status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     /// What the agent's process takes: resident memory, and processor time in hundredths of a second.

@@ -18,8 +18,12 @@ pub(super) fn contents(
     base: Base,
 ) -> anyhow::Result<Contents> {
     let target = format!("{}-unknown-linux-gnu", architecture.rust());
-    let program =
-        workspace.build("slicewright-node-agent", &["--bin", "slicewright-agent"], &target, Linker::Own)?;
+    let program = workspace.for_every_node().build(
+        "slicewright-node-agent",
+        &["--bin", "slicewright-agent"],
+        &target,
+        Linker::Own,
+    )?;
     let mut tree = Tree::new();
     let paths = match base {
         Base::Image => Vec::new(),

@@ -10,6 +10,7 @@ use image::packages::{self, Package};
 use serde_json::Value;
 
 /// The checkout, as cargo sees it.
+#[derive(Clone)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
@@ -82,6 +83,15 @@ impl Workspace {
             commit_of_rust: commit.unwrap_or("unknown").to_owned(),
             root,
         })
+    }
+
+    /// The same for a program that runs on every node: what is published of it is built small instead of fast.
+    pub(crate) fn for_every_node(&self) -> Self {
+        let profile = match self.profile.as_str() {
+            "image" => "image-small",
+            other => other,
+        };
+        Self { profile: profile.to_owned(), ..self.clone() }
     }
 
     /// The version of Rust's standard library, and where its licences are.
