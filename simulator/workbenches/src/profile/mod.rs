@@ -97,6 +97,9 @@ fn named(notebook: &Value) -> Option<(String, String)> {
 }
 
 fn put_resources(rules: &Rules, notebook: &mut Value, identifiers: &[Identifier]) {
+    if identifiers.is_empty() {
+        return;
+    }
     let own = own(notebook);
     for (nth, container) in containers(notebook).iter_mut().enumerate() {
         let Some(container) = container.as_object_mut() else { continue };
@@ -104,7 +107,7 @@ fn put_resources(rules: &Rules, notebook: &mut Value, identifiers: &[Identifier]
             continue;
         }
         let resources = object(container, "resources");
-        if rules.limits == Limits::Most && !identifiers.is_empty() {
+        if rules.limits == Limits::Most {
             // It makes both, and may leave one empty.
             for kind in ["requests", "limits"] {
                 object(resources, kind);

@@ -81,6 +81,28 @@ fn limits_are_the_most_at_first_and_then_what_is_asked_for() {
     assert_eq!(limits, [most.clone(), most, asked_and_most, asked]);
 }
 
+/// As the real webhook of 2.25 does, to which the release check compares it.
+#[test]
+fn a_profile_that_says_little_adds_little() {
+    let mut bare = lab();
+    bare["metadata"]["annotations"].as_object_mut().expect("annotations").remove(PROFILE_NAMESPACE);
+    bare["metadata"]["namespace"] = json!(APPLICATIONS);
+    let of = |spec: Value| serde_json::from_value(json!({"metadata": {}, "spec": spec})).expect("a profile");
+    let reviewed = |profile: HardwareProfile| {
+        let [first, ..] = each(&bare, None, Some(&profile));
+        first.expect("the profile exists").notebook
+    };
+    assert_eq!(reviewed(of(json!({}))), bare, "nothing at all");
+
+    let only_nodes = json!({"scheduling": {"type": "Node", "node": {"nodeSelector": {"gpu": "yes"}}}});
+    let containers = &reviewed(of(only_nodes))["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers[1], json!({"name": "oauth-proxy"}), "no resources");
+
+    let no_maximum = json!({"identifiers": [{"identifier": "cpu", "defaultCount": 1}]});
+    let containers = &reviewed(of(no_maximum))["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers[1]["resources"], json!({"requests": {"cpu": "1"}, "limits": {}}));
+}
+
 #[test]
 fn what_the_user_says_of_nodes_is_replaced_at_first_and_then_kept_beside() {
     let [first, second, third, fourth] = specs(&on_nodes());
