@@ -132,8 +132,7 @@ impl Scene {
         std::fs::write(&kubeconfig, text).unwrap();
         let log = std::fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
         let path = |path: PathBuf| path.display().to_string();
-        let program = std::env::var_os("SLICEWRIGHT_AGENT");
-        let child = Command::new(program.unwrap_or(env!("CARGO_BIN_EXE_slicewright-agent").into()))
+        let child = Command::new(program())
             .env_clear()
             .env(store::DIRECTORY_VARIABLE, self.folder.path().join("gpus"))
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
@@ -276,6 +275,12 @@ impl Scene {
         let came = tokio::time::timeout(PATIENCE, wait).await.is_ok();
         assert!(came, "{text}\n{}", self.log());
     }
+}
+
+/// The agent: that of this build, or another one, such as the published one.
+#[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
+fn program() -> std::ffi::OsString {
+    std::env::var_os("SLICEWRIGHT_AGENT").unwrap_or(env!("CARGO_BIN_EXE_slicewright-agent").into())
 }
 
 /// The library that cargo built beside this program.
