@@ -27,7 +27,7 @@ const PATH: &str = "/mutate-hardware-profile";
 ///
 /// # Errors
 /// When its manifest cannot be read.
-pub fn kind() -> anyhow::Result<Value> {
+fn kind() -> anyhow::Result<Value> {
     let file =
         tools::find("hardware-profile-kinds")?.join("infrastructure.opendatahub.io_hardwareprofiles.yaml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("{} is missing", file.display()))?;
@@ -41,7 +41,7 @@ pub fn kind() -> anyhow::Result<Value> {
 }
 
 /// The webhook, while it runs. It ends when it is dropped.
-pub struct ProfileWebhook {
+pub(crate) struct ProfileWebhook {
     running: Running,
     // Ends what runs in it when it is dropped.
     _den: Den,
@@ -53,7 +53,7 @@ impl ProfileWebhook {
     ///
     /// # Errors
     /// When it does not start, or is not asked.
-    pub async fn start(scene: &Scene) -> anyhow::Result<Self> {
+    pub(crate) async fn start(scene: &Scene) -> anyhow::Result<Self> {
         scene.remove_crds(&[kind()?]).await?;
         objects::install_crds(&scene.client(), &[kind()?]).await?;
         let den = Den::new()?;

@@ -28,6 +28,7 @@ use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS}
 use crate::operator::{self, Operator, SPEED};
 use crate::pod_groups::PodGroups;
 use crate::pool::{self, Lent};
+use crate::profile_webhook::ProfileWebhook;
 use crate::provider::{Kind, Provider};
 use crate::real_nodes::{self, RealNodes};
 use crate::rights::{self, Used, Values};
@@ -65,6 +66,8 @@ pub struct Scene {
     pub(crate) pod_groups: Vec<PodGroups>,
     /// What makes pods from other objects of people; and for theirs.
     pub(crate) workload_controllers: Vec<WorkloadController>,
+    /// OpenShift AI's webhook for hardware profiles.
+    pub(crate) profile_webhook: Option<ProfileWebhook>,
     /// What agents find on their nodes.
     pub(crate) fixtures: BTreeMap<String, Arc<Fixture>>,
 }
@@ -131,6 +134,7 @@ impl Scene {
             kueue: None,
             pod_groups: Vec::new(),
             workload_controllers: Vec::new(),
+            profile_webhook: None,
             fixtures: BTreeMap::new(),
         })
     }
@@ -140,8 +144,10 @@ impl Scene {
     /// next one too, which says nothing about it.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     pub(crate) async fn close(self, failed: bool) -> Option<Box<dyn Provider>> {
-        let is_changed =
-            self.kueue.is_some() || !self.pod_groups.is_empty() || !self.workload_controllers.is_empty();
+        let is_changed = self.kueue.is_some()
+            || !self.pod_groups.is_empty()
+            || !self.workload_controllers.is_empty()
+            || self.profile_webhook.is_some();
         let Self { provider, client, world, real, operators, values, .. } = self;
         for operator in operators {
             operator.kill();

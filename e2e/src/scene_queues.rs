@@ -5,6 +5,7 @@ use anyhow::bail;
 use crate::kueue::Kueue;
 use crate::not_here::NotHere;
 use crate::pod_groups::{Kind, PodGroups};
+use crate::profile_webhook::ProfileWebhook;
 use crate::scene::Scene;
 use crate::workload_controllers::{Controller, WorkloadController};
 
@@ -32,6 +33,18 @@ impl Scene {
         }
         let started = WorkloadController::start(which, &self.client(), self.administrator()).await?;
         self.workload_controllers.push(started);
+        Ok(())
+    }
+
+    /// OpenShift AI's webhook for hardware profiles is asked in this cluster from here on.
+    ///
+    /// # Errors
+    /// When it is not, or the cluster is not ours alone.
+    pub async fn profile_webhook(&mut self) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("webhooks of others are put into clusters of our own only"));
+        }
+        self.profile_webhook = Some(ProfileWebhook::start(self).await?);
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 
 use anyhow::{Context, ensure};
 use api::foreign::HardwareProfile;
-use e2e::profile_webhook::ProfileWebhook;
 use e2e::workload_controllers::Controller;
 use e2e::{Fleet, NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
@@ -107,7 +106,7 @@ async fn applications(scene: &Scene) -> anyhow::Result<()> {
 #[test]
 fn the_stand_in_for_the_webhook_of_2_25_writes_and_refuses_what_the_real_one_does() {
     scenario(async |scene| {
-        let _webhook = ProfileWebhook::start(scene).await?;
+        scene.profile_webhook().await?;
         applications(scene).await?;
         let profiles = profiles();
         for profile in &profiles {
@@ -181,7 +180,7 @@ fn held_by(scene: &Scene, node: &str, pod: &str) -> anyhow::Result<usize> {
 fn who_names_a_profile_gets_its_slices_and_on_2_25_one_for_each_container_of_a_workbench() {
     scenario(async |scene| {
         scene.workload_controller(Controller::KServe).await?;
-        let _webhook = ProfileWebhook::start(scene).await?;
+        scene.profile_webhook().await?;
         applications(scene).await?;
         scene.apply(profile("slice", json!({"identifiers": slice("3g.40gb")}))).await?;
         scene.apply(profile("served", json!({"identifiers": slice("2g.20gb")}))).await?;
