@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::by_url::ByUrl;
 use crate::manifests::TEAM;
 use crate::process::{Den, Running};
-use crate::scene::Scene;
 use crate::{objects, wait};
 
 /// The program, as `cargo xtask tools` names it.
@@ -27,7 +26,7 @@ const PATH: &str = "/mutate-hardware-profile";
 ///
 /// # Errors
 /// When its manifest cannot be read.
-fn kind() -> anyhow::Result<Value> {
+pub(crate) fn kind() -> anyhow::Result<Value> {
     let file =
         tools::find("hardware-profile-kinds")?.join("infrastructure.opendatahub.io_hardwareprofiles.yaml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("{} is missing", file.display()))?;
@@ -53,26 +52,25 @@ impl ProfileWebhook {
     ///
     /// # Errors
     /// When it does not start, or is not asked.
-    pub(crate) async fn start(scene: &Scene) -> anyhow::Result<Self> {
-        scene.remove_crds(&[kind()?]).await?;
-        objects::install_crds(&scene.client(), &[kind()?]).await?;
+    pub(crate) async fn start(client: &Client, administrator: &Kubeconfig) -> anyhow::Result<Self> {
+        objects::install_crds(client, &[kind()?]).await?;
         let den = Den::new()?;
         let reached = ByUrl::new(den.folder())?;
-        let command = command(scene.administrator(), den.folder(), &reached)?;
+        let command = command(administrator, den.folder(), &reached)?;
         let mut running = den.start(PROGRAM, command)?;
         let manifest = tools::find("hardware-profile-manifests")?.join("manifests.yaml");
         let is_its = |webhook: &mut Value| webhook["clientConfig"]["service"]["path"] == PATH;
         for object in reached.webhooks(PROGRAM, &manifest, is_its)? {
             // The operator has other webhooks, which are not here.
             if object["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()) {
-                objects::apply(&scene.client(), &object).await?;
+                objects::apply(client, &object).await?;
             }
         }
         if let Some(status) = running.ended()? {
             bail!("it ended by itself with {status}:\n{}", running.last_words());
         }
         let started = Self { running, _den: den };
-        is_asked(&scene.client(), true).await.with_context(|| started.running.last_words())?;
+        is_asked(client, true).await.with_context(|| started.running.last_words())?;
         Ok(started)
     }
 }

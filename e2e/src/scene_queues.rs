@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::kueue::Kueue;
 use crate::not_here::NotHere;
 use crate::pod_groups::{Kind, PodGroups};
-use crate::profile_webhook::ProfileWebhook;
+use crate::profile_webhook::{self, ProfileWebhook};
 use crate::scene::Scene;
 use crate::workload_controllers::{Controller, WorkloadController};
 
@@ -44,7 +44,10 @@ impl Scene {
         if !self.provider.is_ours_alone() {
             bail!(NotHere("webhooks of others are put into clusters of our own only"));
         }
-        self.profile_webhook = Some(ProfileWebhook::start(self).await?);
+        // What is there is of another release.
+        self.remove_crds(&[profile_webhook::kind()?]).await?;
+        let started = ProfileWebhook::start(&self.client(), self.administrator()).await?;
+        self.profile_webhook = Some(started);
         Ok(())
     }
 
