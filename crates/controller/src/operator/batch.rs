@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(rounds(&many, 50, 5_000), [(499, 300)], "once, when no more came for a while");
         let more: Vec<u64> = (100..700).collect();
         assert_eq!(
-            rounds(&more, 50, 5_000),
+            rounds(&more, 100, 5_000),
             [(600, 501), (1_100, 99)],
             "and the first waits no longer than so"
         );
