@@ -189,15 +189,44 @@ fn with_another_seed(mut command: Command) -> Command {
     command
 }
 
+/// The steps that are named, and before them those whose results they use: whoever names `helm3` has not built Helm 3.
+/// Nothing where none is named, which means all.
+fn with_what_they_need(wanted: &[String], steps: &[Step]) -> Vec<String> {
+    let is_named = |name: &str| wanted.iter().any(|wanted| wanted == name);
+    let needed = steps.iter().filter(|step| is_named(step.name)).filter_map(|step| step.after);
+    let mut named: Vec<String> = needed.filter(|name| !is_named(name)).map(str::to_owned).collect();
+    named.dedup();
+    named.extend(wanted.iter().cloned());
+    named
+}
+
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    steps::run_chosen(all(&args.tools)?, &args.chosen, out)
+    let steps = all(&args.tools)?;
+    let mut chosen = args.chosen.clone();
+    chosen.steps = with_what_they_need(&chosen.steps, &steps);
+    steps::run_chosen(steps, &chosen, out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::installing::Install;
+
+    #[test]
+    fn a_step_that_is_named_alone_brings_the_step_whose_results_it_uses() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let steps = all(&Sources::kept_in(nowhere.path())).unwrap();
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            with_what_they_need(&names, &steps)
+        };
+        assert_eq!(named(&["helm3", "olm"]), ["tools", "helm3", "olm"]);
+        assert_eq!(named(&["reproducible"]), ["images", "reproducible"]);
+        assert_eq!(named(&["tools", "flux"]), ["tools", "flux"]);
+        assert_eq!(named(&["kind"]), ["kind"], "this one builds what it uses");
+        assert!(named(&[]).is_empty(), "all of them");
+    }
 
     /// In a workflow a missing tool is a failure, after hours. The machines of a forge have a container engine, a C
     /// compiler and Python.

@@ -84,7 +84,7 @@ struct Done {
 }
 
 /// Which steps are asked for, and what a missing tool means to whoever asks.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Chosen {
     /// Only these steps (`--list` names them); all when none is named
     #[arg(value_name = "STEP")]

@@ -95,8 +95,8 @@ pub struct Settings {
     /// What counts as a request.
     pub observe: observe::Settings,
     /// How long changes are collected at most before a new plan is made. A
-    /// fifth of it is enough when nothing more changes meanwhile, but rounds do
-    /// not begin closer together than this.
+    /// fifth of it is enough when nothing more changes meanwhile, but rounds
+    /// begin five times as far apart as one has planned, or as far as this.
     pub batch_delay: Duration,
     /// How long one call to the API server may take.
     pub call_timeout: Duration,

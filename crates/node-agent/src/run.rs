@@ -35,8 +35,9 @@ use crate::settings::Settings;
 const SOON: Duration = Duration::from_secs(1);
 /// The longest pause before the API server is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often kubelet is asked what it offers, while a change waits for it to offer nothing, or everything again.
-const GATE: Duration = Duration::from_millis(250);
+/// How often kubelet is asked what it offers, while a change waits for it to offer nothing, or everything again: people
+/// wait behind a closed gate. Kubelet takes a hundred such questions a second.
+const GATE: Duration = Duration::from_millis(100);
 /// So many looks in a row, each a second after the one before, find that a change still waits for the same kind of thing.
 /// Then they become rarer: a driver may hang, and an operator be away, for days.
 const LOOKS_SOON: u32 = 10;

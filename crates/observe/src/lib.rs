@@ -16,6 +16,7 @@
 mod agent;
 pub mod apart;
 mod cards;
+pub mod controllers;
 pub mod cordon;
 pub mod facts;
 pub mod fleet;

@@ -12,11 +12,12 @@ use api::{GpuNode, GpuPartitionPolicy, strict};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use planner::inventory::Room;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::controllers::Controllers;
 use crate::policy_rules;
 use crate::problem::{Location, Problem, Severity, Source};
 use crate::volumes::{self, Volumes};
@@ -77,8 +78,8 @@ pub struct Objects {
     pub policies: BTreeMap<String, GpuPartitionPolicy>,
     /// What we know of nodes, by name.
     pub gpu_nodes: BTreeMap<String, Arc<GpuNode>>,
-    /// The controlling owner of every other object: kind and key to owner.
-    pub owners: BTreeMap<(String, Key), OwnerReference>,
+    /// The controlling owner of every other object.
+    pub owners: Controllers,
     /// Objects above pods of which it could not be found out who controls them: whoever stands above these pods may be
     /// somebody else than [`Objects::owners`] says. Empty where all that can be asked was asked.
     pub unknown_owners: BTreeSet<(String, Key)>,
@@ -278,7 +279,7 @@ impl Objects {
         let key = (namespace, name.clone());
         let owner = metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
         if let Some(owner) = owner {
-            self.owners.insert((kind.to_owned(), key.clone()), owner.clone());
+            self.owners.insert(kind, key.clone(), owner.clone());
         }
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let user = Some((kind.to_owned(), key.clone())).filter(|_| uses_profiles(group, kind));

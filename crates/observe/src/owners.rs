@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use planner::names::RequestId;
 
-use crate::objects::{Key, Objects};
+use crate::controllers::Named;
+use crate::objects::Objects;
 
 /// Labels that name the root owner outright, with its kind.
 const BY_LABEL: [(&str, &str); 2] =
@@ -76,13 +77,11 @@ pub fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Who controls an object of a kind, as far as that is known.
-fn above<'a>(objects: &'a Objects, of: &(String, Key)) -> Option<&'a OwnerReference> {
-    let of_pod = || controller(&objects.pods.get(&of.1).filter(|_| of.0 == "Pod")?.metadata);
-    objects.owners.get(of).or_else(of_pod)
+fn above<'a>(objects: &'a Objects, (kind, namespace, name): Named<'_>) -> Option<&'a OwnerReference> {
+    let pod = || objects.pods.get(&(namespace.to_owned(), name.to_owned()));
+    let of_pod = || if kind == "Pod" { controller(&pod()?.metadata) } else { None };
+    objects.owners.get(kind, namespace, name).or_else(of_pod)
 }
-
-/// An object, by kind, namespace and name.
-pub(crate) type Named<'a> = (&'a str, &'a str, &'a str);
 
 /// The controllers above a pod, nearest first, and the pod itself before them.
 pub(crate) fn chain<'a>(objects: &'a Objects, pod: &'a Pod) -> Vec<Named<'a>> {
@@ -95,8 +94,7 @@ pub(crate) fn chain<'a>(objects: &'a Objects, pod: &'a Pod) -> Vec<Named<'a>> {
         let mut next = first;
         for _ in 0..MOST_STEPS {
             let Some(of) = next.filter(|of| !chain.contains(of)) else { break };
-            let (kind, _, name) = of;
-            next = above(objects, &(kind.to_owned(), (namespace.to_owned(), name.to_owned()))).map(named);
+            next = above(objects, of).map(named);
             chain.push(of);
         }
     }
@@ -116,19 +114,18 @@ pub(crate) fn is_open(objects: &Objects, chain: &[Named<'_>]) -> bool {
 /// Who stands behind an object of this kind and name: the topmost owner. The
 /// ordinal is 0.
 pub(crate) fn topmost(objects: &Objects, namespace: &str, kind: &str, name: &str) -> RequestId {
-    let mut at = (kind.to_owned(), (namespace.to_owned(), name.to_owned()));
+    let (mut kind, mut name) = (kind, name);
+    let is_workbench = |name: &str| objects.notebooks.contains_key(&(namespace.to_owned(), name.to_owned()));
     for _ in 0..MOST_STEPS {
         // A workbench's StatefulSet has the workbench's name.
-        if at.0 == "StatefulSet" && objects.notebooks.contains_key(&at.1) {
-            at.0 = "Notebook".to_owned();
+        if kind == "StatefulSet" && is_workbench(name) {
+            kind = "Notebook";
             break;
         }
-        let Some(owner) = above(objects, &at) else { break };
-        at.0.clone_from(&owner.kind);
-        at.1.1.clone_from(&owner.name);
+        let Some(owner) = above(objects, (kind, namespace, name)) else { break };
+        (kind, name) = (&owner.kind, &owner.name);
     }
-    let (kind, (namespace, name)) = at;
-    RequestId { kind, namespace, name, ordinal: 0 }
+    RequestId { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned(), ordinal: 0 }
 }
 
 /// The owner of a workload of Kueue. Those of a group of pods do not control

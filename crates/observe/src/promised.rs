@@ -20,7 +20,7 @@ use planner::predicted_labels::LabelsAfter;
 use crate::free::free_slices;
 
 /// The promises to one owner: the node, by the number of the request.
-type Numbered = BTreeMap<u32, NodeName>;
+pub(crate) type Numbered = BTreeMap<u32, NodeName>;
 
 /// Marks the requests that a node was promised to, and says what is promised to nobody among them. `is_placed` says
 /// whether a pod of that number has its node: its promise has been kept. `behind`: who stands behind each workload of
@@ -29,10 +29,9 @@ pub(crate) fn mark(
     requests: &mut [Request],
     is_placed: impl Fn(&RequestId) -> bool,
     inventory: &Inventory,
-    gpu_nodes: &BTreeMap<String, Arc<GpuNode>>,
+    mut owners: BTreeMap<RequestId, Numbered>,
     behind: &BTreeMap<RequestId, RequestId>,
 ) -> Vec<(NodeName, RequestId)> {
-    let mut owners = read(gpu_nodes);
     if owners.is_empty() {
         return Vec::new();
     }
@@ -96,7 +95,7 @@ fn pass_on(owners: &mut BTreeMap<RequestId, Numbered>, behind: &BTreeMap<Request
 
 /// The promises, by owner. Of several nodes for one request, which can only be
 /// where somebody else writes the status, the first by name counts.
-fn read(gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) -> BTreeMap<RequestId, Numbered> {
+pub(crate) fn read(gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) -> BTreeMap<RequestId, Numbered> {
     let mut owners: BTreeMap<RequestId, Numbered> = BTreeMap::new();
     for (name, node) in gpu_nodes {
         let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());

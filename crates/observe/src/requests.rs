@@ -9,7 +9,6 @@ mod workbench;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::notebook::Intent;
@@ -52,8 +51,6 @@ pub fn all(
 ) -> Demand {
     let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
     let siblings = speakers(objects);
-    // Owners that have a pod that speaks for them, whatever its state.
-    let mut spoken_for: BTreeSet<RequestId> = BTreeSet::new();
     let mut waiting: BTreeMap<RequestId, Waits> = BTreeMap::new();
     let mut most_each = BTreeMap::new();
     for (id, pod) in &siblings {
@@ -61,7 +58,6 @@ pub fn all(
         if life == pods::Life::Ended {
             continue;
         }
-        spoken_for.insert(id.clone());
         let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
         let mut asked = Asked::of_pod(pod, spec);
         // The API server has admitted the pod, and its priority with it.
@@ -85,14 +81,20 @@ pub fn all(
         true => queues.read(&mut counted, &mut requests, problems),
         false => (BTreeMap::new(), BTreeMap::new()),
     };
-    spoken_for
-        .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
+    // Whoever has a pod that has not ended, whatever its state, or a workload.
+    let in_sets: BTreeSet<&RequestId> =
+        queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).collect();
+    let speaks = |pod: &&Pod| pods::life(pod) != pods::Life::Ended;
+    let is_spoken_for = |id: &RequestId| siblings.get(id).is_some_and(speaks) || in_sets.contains(id);
     let mut starting = BTreeMap::new();
     let in_queues = LazyCell::new(|| queues.owners());
     for (key, notebook) in &objects.notebooks {
-        let id = notebook_id(key);
         let is_going = notebook.metadata.deletion_timestamp.is_some();
-        if is_going || spoken_for.contains(&id) || notebook.intent() != Intent::Run {
+        if is_going || notebook.intent() != Intent::Run {
+            continue;
+        }
+        let id = notebook_id(key);
+        if is_spoken_for(&id) {
             continue;
         }
         let asked = workbench::asks(notebook, objects, problems);
@@ -132,8 +134,9 @@ pub fn all(
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
     let is_placed = |id: &RequestId| siblings.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
-    let behind = queues.behind(queued.keys());
-    let mut unheard = promised::mark(&mut requests, is_placed, inventory, &objects.gpu_nodes, &behind);
+    let promises = promised::read(&objects.gpu_nodes);
+    let behind = queues.behind(queued.keys(), promises.keys());
+    let mut unheard = promised::mark(&mut requests, is_placed, inventory, promises, &behind);
     apart::keep_promises(&mut requests, &apart, inventory);
     if objects.unread_queues.is_empty() {
         unheard.clear();
@@ -203,41 +206,39 @@ fn notebook_id((namespace, name): &Key) -> RequestId {
 /// that a younger one changes no number.
 #[must_use]
 pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
-    let mut by_owner: BTreeMap<RequestId, Vec<&Pod>> = BTreeMap::new();
-    for pod in objects.pods.values() {
-        by_owner.entry(owners::root(objects, pod)).or_default().push(pod);
-    }
-    let mut numbered: BTreeMap<RequestId, &Pod> = BTreeMap::new();
-    for (owner, mut pods) in by_owner {
-        // Ended pods (a rejected one beside its successor) speak for nobody
-        // when another pod of the same ordinal is there.
-        pods.sort_by_key(|&pod| {
-            let age = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
-            (pods::life(pod) == pods::Life::Ended, age, pod.metadata.name.as_deref())
-        });
-        let mut of_owner: BTreeMap<u32, &Pod> = BTreeMap::new();
-        let mut rest = Vec::new();
-        for pod in pods {
-            match owners::number(pod, &owner).map(|ordinal| of_owner.entry(ordinal)) {
-                Some(Entry::Vacant(free)) => {
-                    free.insert(pod);
-                }
-                Some(Entry::Occupied(_)) if pods::life(pod) == pods::Life::Ended => {}
-                // Two pods that live are two, whatever their labels say.
-                Some(Entry::Occupied(_)) | None => rest.push(pod),
-            }
+    let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|at| at.0);
+    let rank = |pod: &Pod| (pods::life(pod) == pods::Life::Ended, age(pod));
+    let all = objects.pods.values();
+    let mut by_owner: Vec<(RequestId, &Pod)> =
+        all.map(|pod| (owners::root(objects, pod), pod.as_ref())).collect();
+    // Ended pods (a rejected one beside its successor) speak for nobody when another pod of the same ordinal is there.
+    by_owner.sort_by(|(owner, pod), (other, its)| {
+        owner.cmp(other).then_with(|| rank(pod).cmp(&rank(its))).then_with(|| name_of(pod).cmp(&name_of(its)))
+    });
+    let ordinals: Vec<Option<u32>> =
+        by_owner.chunk_by(|(owner, _), (other, _)| owner == other).flat_map(ordinals).collect();
+    let numbered = by_owner.into_iter().zip(ordinals);
+    numbered.filter_map(|((id, pod), ordinal)| Some((RequestId { ordinal: ordinal?, ..id }, pod))).collect()
+}
+
+fn name_of(pod: &Pod) -> Option<&str> {
+    pod.metadata.name.as_deref()
+}
+
+/// The numbers of the pods of one owner; `None` for one that has ended beside another with its number.
+fn ordinals(pods: &[(RequestId, &Pod)]) -> Vec<Option<u32>> {
+    let mut taken = BTreeSet::new();
+    let own = |(owner, pod): &(RequestId, &Pod)| owners::number(pod, owner);
+    let mut ordinals: Vec<Option<u32>> =
+        pods.iter().map(|pod| own(pod).filter(|ordinal| taken.insert(*ordinal))).collect();
+    let mut free = (0..).filter(|ordinal| !taken.contains(ordinal));
+    for (ordinal, pod) in ordinals.iter_mut().zip(pods).filter(|(ordinal, _)| ordinal.is_none()) {
+        // Two pods that live are two, whatever their labels say.
+        if own(pod).is_none() || pods::life(pod.1) != pods::Life::Ended {
+            *ordinal = free.next();
         }
-        let mut ordinal = 0;
-        for pod in rest {
-            while of_owner.contains_key(&ordinal) {
-                ordinal += 1;
-            }
-            of_owner.insert(ordinal, pod);
-        }
-        numbered
-            .extend(of_owner.into_iter().map(|(n, pod)| (RequestId { ordinal: n, ..owner.clone() }, pod)));
     }
-    numbered
+    ordinals
 }
 
 /// What an object asks for.

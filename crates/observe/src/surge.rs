@@ -65,8 +65,7 @@ fn revision<'a>(objects: &'a Objects, pod: &'a Pod) -> Option<(Set, &'a str)> {
     if controller.kind != "ReplicaSet" {
         return None;
     }
-    let of = (controller.kind.clone(), (namespace.clone(), controller.name.clone()));
-    let above = objects.owners.get(&of)?;
+    let above = objects.owners.get(&controller.kind, &namespace, &controller.name)?;
     Some((Set { kind: above.kind.clone(), key: (namespace, above.name.clone()) }, &controller.name))
 }
 

@@ -21,8 +21,7 @@ pub(crate) fn objects(world: &World) -> Objects {
         if let Some(owner) =
             pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))
         {
-            let key = ("Pod".to_owned(), (r.namespace.clone(), r.name.clone()));
-            objects.owners.insert(key, owner.clone());
+            objects.owners.insert("Pod", (r.namespace.clone(), r.name.clone()), owner.clone());
         }
         objects.pods.insert((r.namespace, r.name), Arc::new(pod.clone()));
     }
@@ -56,7 +55,7 @@ pub(crate) fn objects(world: &World) -> Objects {
         let owner = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": key.1, "controller": true,
             "uid": object.metadata.uid.clone().unwrap_or_default()});
         if let Some(owner) = read(owner) {
-            objects.owners.insert(("StatefulSet".to_owned(), key.clone()), owner);
+            objects.owners.insert("StatefulSet", key.clone(), owner);
         }
         if let Some(notebook) = serde_json::to_value(object).ok().and_then(|v| serde_json::from_value(v).ok())
         {

@@ -5,9 +5,11 @@
 //! Changes that belong together arrive together: the pods of a Job, or what a
 //! write of ours brings about. So a round waits until nothing has arrived for a
 //! fifth of the delay. It never waits longer than the delay, so that a stream of
-//! changes does not starve planning, and it does not begin sooner than that
-//! after the last round began, so that single changes do not keep a processor
-//! busy.
+//! changes does not starve planning. And it begins five times as long after the
+//! last round began as that one has planned, but not longer than the delay after
+//! it, so that single changes do not keep a processor busy: a small fleet is
+//! planned in milliseconds, and whoever waits there need not wait for a round
+//! that looked at something else.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,10 @@ use std::time::{Duration, Instant};
 /// more is awaited. A fifth of the default is 100 ms, in which an API server and
 /// its controllers say the rest of what belongs together.
 const QUIET: u32 = 5;
+
+/// Rounds are so many times as far apart as one has planned: a fifth of a processor is what planning takes at most where
+/// single changes come one after another.
+const SHARE: u32 = 5;
 
 /// What has changed, and since when no round has looked at it.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub(super) struct Batch {
     changed: Option<(Instant, Instant)>,
     /// When the last round began.
     began: Option<Instant>,
+    /// How long after that the next one may begin.
+    apart: Duration,
     /// How many changes no round has looked at.
     waiting: usize,
 }
@@ -32,7 +40,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Nothing has changed yet.
     pub(super) const fn new(delay: Duration) -> Self {
-        Self { delay, changed: None, began: None, waiting: 0 }
+        Self { delay, changed: None, began: None, apart: delay, waiting: 0 }
     }
 
     /// An object changed.
@@ -52,7 +60,13 @@ impl Batch {
     pub(super) fn begin(&mut self, now: Instant) {
         self.changed = None;
         self.began = Some(now);
+        self.apart = self.delay;
         self.waiting = 0;
+    }
+
+    /// The round has a plan, which took so long to make.
+    pub(super) fn planned(&mut self, took: Duration) {
+        self.apart = took.saturating_mul(SHARE).min(self.delay);
     }
 
     /// Who does not lead has no rounds to wait for.
@@ -74,7 +88,7 @@ impl Batch {
     pub(super) fn due(&self) -> Option<Instant> {
         let (first, last) = self.changed?;
         let quiet = last + self.delay / QUIET;
-        let apart = self.began.map_or(quiet, |began| began + self.delay);
+        let apart = self.began.map_or(quiet, |began| began + self.apart);
         Some(quiet.max(apart).min(first + self.delay))
     }
 
@@ -91,7 +105,7 @@ mod tests {
     const DELAY: u64 = 500;
 
     /// Plays the loop: changes come at these moments (in milliseconds), and a
-    /// round takes so long. Says when rounds begin, and what each sees.
+    /// round takes so long, all of it to make its plan. Says when rounds begin, and what each sees.
     fn rounds(changes: &[u64], takes: u64, until: u64) -> Vec<(u64, usize)> {
         let start = crate::clock::instant();
         let at = |ms: u64| start + Duration::from_millis(ms);
@@ -104,6 +118,7 @@ mod tests {
             if now >= busy_until && batch.is_due(at(now)) {
                 rounds.push((now, batch.waiting()));
                 batch.begin(at(now));
+                batch.planned(Duration::from_millis(takes));
                 busy_until = now + takes;
             }
         }
@@ -122,7 +137,7 @@ mod tests {
         assert_eq!(rounds(&many, 50, 5_000), [(499, 300)], "once, when no more came for a while");
         let more: Vec<u64> = (100..700).collect();
         assert_eq!(
-            rounds(&more, 50, 5_000),
+            rounds(&more, 100, 5_000),
             [(600, 501), (1_100, 99)],
             "and the first waits no longer than so"
         );
@@ -130,7 +145,23 @@ mod tests {
 
     #[test]
     fn changes_that_come_one_by_one_do_not_keep_a_processor_busy() {
-        assert_eq!(rounds(&[0, 150, 300, 450], 10, 5_000), [(100, 1), (600, 3)], "half a second apart");
+        let one_by_one = [0, 150, 300, 450];
+        assert_eq!(rounds(&one_by_one, 100, 5_000), [(100, 1), (600, 3)], "half a second apart");
+        assert_eq!(rounds(&one_by_one, 200, 5_000), [(100, 1), (600, 3)], "and not longer");
+        assert_eq!(rounds(&one_by_one, 40, 5_000), [(100, 1), (400, 2), (600, 1)], "five times 40 ms");
+        assert_eq!(rounds(&one_by_one, 10, 5_000), [(100, 1), (250, 1), (400, 1), (550, 1)]);
+    }
+
+    #[test]
+    fn after_a_round_without_a_plan_the_next_is_as_far_off_as_any() {
+        let start = crate::clock::instant();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut batch = Batch::new(Duration::from_millis(DELAY));
+        batch.begin(at(0));
+        batch.planned(Duration::from_millis(2));
+        batch.begin(at(1_000));
+        batch.add(at(1_010));
+        assert_eq!(batch.due(), Some(at(1_500)));
     }
 
     #[test]

@@ -148,10 +148,13 @@ impl Owners {
     pub(crate) fn tell(&self, objects: &mut Objects, unknown: Vec<Question>) {
         objects.unknown_owners = unknown.into_iter().map(|question| question.named).collect();
         let is_followed = |kind: &str| KINDS.iter().any(|(followed, _, _)| *followed == kind);
-        objects.owners.retain(|named, _| !is_followed(&named.0) || self.known.contains_key(named));
-        for (named, owner) in &self.known {
+        objects.owners.retain(|(kind, namespace, name)| {
+            let named = || (kind.to_owned(), (namespace.to_owned(), name.to_owned()));
+            !is_followed(kind) || self.known.contains_key(&named())
+        });
+        for ((kind, key), owner) in &self.known {
             if let Some(owner) = owner {
-                objects.owners.insert(named.clone(), owner.clone());
+                objects.owners.insert(kind, key.clone(), owner.clone());
             }
         }
     }
@@ -245,8 +248,7 @@ mod tests {
         );
         owners.tell(&mut objects, Vec::new());
         let above = |kind: &str, name: &str| {
-            let key = (kind.to_owned(), ("vision".to_owned(), name.to_owned()));
-            objects.owners.get(&key).map(|owner| owner.kind.as_str())
+            objects.owners.get(kind, "vision", name).map(|owner| owner.kind.as_str())
         };
         assert_eq!(above("JobSet", "tune"), Some("TrainJob"));
         assert_eq!(above("RayCluster", "score-x7x2p"), Some("RayJob"));
@@ -279,7 +281,7 @@ mod tests {
         let asked = ["get leaderworkersets.leaderworkerset.x-k8s.io granite (leaderworkerset.x-k8s.io/v1)"];
         assert_eq!(all(&mut owners, &objects, &cluster), asked);
         owners.tell(&mut objects, Vec::new());
-        assert_eq!(objects.owners.len(), 1);
+        assert_eq!(objects.owners.iter().count(), 1);
     }
 
     /// Its set is controlled by its leader, which is a pod.

@@ -160,7 +160,9 @@ impl Operator {
         match self.pump(planning).await {
             Ok((round, session)) => {
                 self.session = session;
-                Some((round, clock::instant().duration_since(began)))
+                let took = clock::instant().duration_since(began);
+                self.batch.planned(took);
+                Some((round, took))
             }
             Err(error) => {
                 tracing::error!(%error, "a round failed; please report this");

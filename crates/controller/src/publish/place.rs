@@ -1,9 +1,11 @@
 //! The one object on which an answer to a request is told: where the person who asks will look.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use observe::controllers::Named;
 use observe::{Objects, pods, requests};
 use planner::names::RequestId;
 
@@ -20,8 +22,8 @@ pub(super) struct Places<'a> {
     objects: &'a Objects,
     /// Pods that wait for a node, by who stands behind them.
     waiting: BTreeMap<RequestId, &'a Pod>,
-    /// Owners of what has no pod yet, by kind, namespace and name.
-    owners: BTreeMap<(&'a str, &'a str, &'a str), &'a OwnerReference>,
+    /// Owners of what has no pod yet, by kind, namespace and name, once somebody asks for one.
+    owners: OnceCell<BTreeMap<Named<'a>, &'a OwnerReference>>,
 }
 
 /// An object, as an event refers to it.
@@ -41,16 +43,7 @@ impl<'a> Places<'a> {
     pub(super) fn new(objects: &'a Objects) -> Self {
         let waits = |pod: &Pod| matches!(pods::life(pod), pods::Life::Unschedulable | pods::Life::Waiting);
         let waiting = requests::speakers(objects).into_iter().filter(|(_, pod)| waits(pod)).collect();
-        let mut owners = BTreeMap::new();
-        for ((namespace, _), workload) in &objects.workloads {
-            for owner in &workload.metadata.owner_references {
-                owners.insert((owner.kind.as_str(), namespace.as_str(), owner.name.as_str()), owner);
-            }
-        }
-        for ((_, (namespace, _)), owner) in &objects.owners {
-            owners.insert((owner.kind.as_str(), namespace.as_str(), owner.name.as_str()), owner);
-        }
-        Self { objects, waiting, owners }
+        Self { objects, waiting, owners: OnceCell::new() }
     }
 
     /// Where the answer to a request is told. OpenShift AI's dashboard shows
@@ -86,7 +79,11 @@ impl<'a> Places<'a> {
 
     fn root_owner(&self, id: &RequestId) -> Option<Place> {
         let RequestId { kind, namespace, name, ordinal: _ } = id;
-        if let Some(owner) = self.owners.get(&(kind.as_str(), namespace.as_str(), name.as_str())) {
+        if let Some(owner) = self.owners.get_or_init(|| owners(self.objects)).get(&(
+            kind.as_str(),
+            namespace.as_str(),
+            name.as_str(),
+        )) {
             let named = ObjectMeta {
                 name: Some(name.clone()),
                 namespace: Some(namespace.clone()),
@@ -102,6 +99,20 @@ impl<'a> Places<'a> {
         let identity = meta.uid.clone().unwrap_or_default();
         Some(Place { regarding: reference("kueue.x-k8s.io/v1beta2", "Workload", &meta.whole()), identity })
     }
+}
+
+/// Everybody who owns something that may be a request, by kind, namespace and name.
+fn owners(objects: &Objects) -> BTreeMap<Named<'_>, &OwnerReference> {
+    let mut owners = BTreeMap::new();
+    for ((namespace, _), workload) in &objects.workloads {
+        for owner in &workload.metadata.owner_references {
+            owners.insert((owner.kind.as_str(), namespace.as_str(), owner.name.as_str()), owner);
+        }
+    }
+    for ((_, namespace, _), owner) in objects.owners.iter() {
+        owners.insert((owner.kind.as_str(), namespace, owner.name.as_str()), owner);
+    }
+    owners
 }
 
 #[cfg(test)]

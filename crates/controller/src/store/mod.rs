@@ -462,7 +462,7 @@ impl Store {
         self.unreadable.remove(&(source.clone(), key.clone()));
         if let Source::Foreign(foreign) = source {
             let of = (foreign.names().1.to_owned(), key.clone());
-            objects.owners.remove(&of);
+            objects.owners.remove(&of.0, key);
             objects.unread_users.remove(&of);
         }
         match source {
@@ -474,7 +474,7 @@ impl Store {
                 objects.nodes.remove(name).is_some()
             }
             Source::Pods => {
-                objects.owners.remove(&("Pod".to_owned(), key.clone()));
+                objects.owners.remove("Pod", key);
                 objects.pods.remove(key).is_some() | self.pod_sums.remove(key, &mut objects.room_taken)
             }
             Source::Namespaces => objects.namespaces.remove(name).is_some(),

@@ -124,7 +124,7 @@ fn of_a_workload_that_is_gone_nothing_is_left() {
         store.take(&SOURCE, Change::Put(as_it_comes(&object)));
     }
     assert_eq!(store.objects.workloads.len(), 1, "who asks for no GPU is not kept");
-    let owners: Vec<_> = store.objects.owners.keys().map(|(_, (_, name))| name.as_str()).collect();
+    let owners: Vec<_> = store.objects.owners.iter().map(|((_, _, name), _)| name).collect();
     assert_eq!(owners, ["job"]);
     let mut gone = named("job", "nvidia.com/mig-1g.10gb");
     gone["metadata"]["resourceVersion"] = "8".into();

@@ -15,6 +15,7 @@ use planner::names::RequestId;
 
 use super::{Asked, Counted, HIGHEST_PRIORITY};
 use crate::apart::{self, Rule};
+use crate::controllers::Named;
 use crate::names;
 use crate::objects::{Key, Objects};
 use crate::owners;
@@ -78,9 +79,9 @@ pub struct QueuedSet {
 /// The requests that are somebody's already: a workload may share its owner
 /// with others, and each has its own pods.
 #[derive(Default)]
-struct Taken<'a> {
-    /// Of pods that are there.
-    ids: BTreeSet<&'a RequestId>,
+struct Taken {
+    /// Of pods that are there, by their number.
+    pods: BTreeSet<usize>,
     /// Of pods that nobody has made yet.
     not_made: BTreeSet<RequestId>,
     /// By which rules those of them keep apart that do.
@@ -89,13 +90,21 @@ struct Taken<'a> {
     next: BTreeMap<RequestId, u32>,
 }
 
+/// A pod that is there, with its request.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    /// Which of all it is, by the order of their requests: of thousands, numbers are compared sooner than names.
+    number: usize,
+    id: &'a RequestId,
+    pod: &'a Pod,
+}
+
 /// Everything that is read of the workloads of a cluster.
 pub(super) struct Queues<'a> {
     objects: &'a Objects,
     siblings: &'a BTreeMap<RequestId, &'a Pod>,
-    /// The requests of the pods below each controller of a kind that owns a
-    /// workload, the pods included.
-    below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>>,
+    /// The pods below each controller of a kind that owns a workload, the pods included, in the order of their requests.
+    below: BTreeMap<Named<'a>, Vec<Member<'a>>>,
     /// Namespaces with a pod that has a node, and of which it is not known who stands behind it.
     unfollowed: BTreeSet<&'a str>,
     /// How long the pods of an admitted workload may take to be made.
@@ -110,19 +119,19 @@ impl<'a> Queues<'a> {
         made_within: SignedDuration,
         now: Timestamp,
     ) -> Self {
-        let mut below: BTreeMap<owners::Named<'a>, Vec<&'a RequestId>> = BTreeMap::new();
+        let mut below: BTreeMap<Named<'a>, Vec<Member<'a>>> = BTreeMap::new();
         let mut unfollowed = BTreeSet::new();
         let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
         if !kinds.is_empty() {
-            for (id, pod) in siblings {
+            for (number, (id, pod)) in siblings.iter().enumerate() {
                 let chain = owners::chain(objects, pod);
                 if owners::is_open(objects, &chain) && pods::life(pod) == Life::Bound {
                     unfollowed.insert(id.namespace.as_str());
                 }
                 // The others own no workload, above all most pods.
                 for of in chain.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
-                    below.entry(of).or_default().push(id);
+                    below.entry(of).or_default().push(Member { number, id, pod });
                 }
             }
         }
@@ -146,7 +155,7 @@ impl<'a> Queues<'a> {
         let replaced = self.replaced(&due);
         due.retain(|(key, _)| !replaced.contains(*key));
         // The oldest first: one that comes takes no number of those that are there.
-        due.sort_by_key(|(key, workload)| {
+        due.sort_by_cached_key(|(key, workload)| {
             (workload.metadata.creation_timestamp.as_ref().map(|created| created.0), *key)
         });
         for (key, workload) in due {
@@ -164,11 +173,13 @@ impl<'a> Queues<'a> {
     /// Those whose place another one takes, which has its quota and a check of ours as well: it speaks for all pods of
     /// their job, and the one of before is about to end.
     fn replaced(&self, due: &[(&Key, &Workload)]) -> BTreeSet<Key> {
-        let successors = due.iter().filter(|(_, workload)| !self.checks_of(workload).is_empty());
-        let before = successors.filter_map(|(key, workload)| {
+        let before = due.iter().filter_map(|(key, workload)| {
             let (namespace, name) = workload.replaces()?;
             let before = (namespace.to_owned(), name.to_owned());
             let found = self.objects.workloads.get(&before).filter(|_| before != **key)?;
+            if self.checks_of(workload).is_empty() {
+                return None;
+            }
             // Anybody may write the annotation: it counts within one job only.
             let is_same_job = self.owner(&before, found) == self.owner(key, workload);
             is_same_job.then_some(before)
@@ -197,7 +208,7 @@ impl<'a> Queues<'a> {
         &self,
         key: &Key,
         workload: &Workload,
-        taken: &mut Taken<'a>,
+        taken: &mut Taken,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
@@ -206,20 +217,22 @@ impl<'a> Queues<'a> {
         let mut sets = Vec::new();
         for set in &workload.spec.pod_sets {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
-            let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
-            let of_this_set: Vec<&RequestId> =
-                of_this_set.filter(|id| !taken.ids.contains(*id)).copied().collect();
             let count = usize::try_from(workload.count_of(set)).unwrap_or_default();
             let mut ids = Vec::new();
-            for id in of_this_set.into_iter().take(count) {
-                taken.ids.insert(id);
-                match pods::life(self.siblings[id]) {
+            let mut found = 0;
+            for Member { number, id, pod } in &members {
+                let is_full = found == count;
+                if is_full || !may_be_of(pod, workload, set) || !taken.pods.insert(*number) {
+                    continue;
+                }
+                found += 1;
+                match pods::life(pod) {
                     Life::Bound => {
                         queued.placed += 1;
-                        queued.running += u32::from(self.siblings[id].metadata.deletion_timestamp.is_none());
+                        queued.running += u32::from(pod.metadata.deletion_timestamp.is_none());
                     }
                     Life::Ended => queued.placed += 1,
-                    Life::Unschedulable | Life::Waiting => ids.push(id.clone()),
+                    Life::Unschedulable | Life::Waiting => ids.push((*id).clone()),
                 }
             }
             let missing = match self.may_be_made(workload, !members.is_empty()) {
@@ -275,28 +288,23 @@ impl<'a> Queues<'a> {
         sets
     }
 
-    /// The pods that are there, by their requests. A pod that names another
+    /// The pods that are there, in the order of their requests. A pod that names another
     /// workload is not among them: the groups of a `LeaderWorkerSet` are
     /// workloads of one owner.
-    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> BTreeSet<&'a RequestId> {
+    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> Vec<Member<'a>> {
         let owners = workload.metadata.owner_references.iter();
         let below = owners.filter_map(|owner| {
             self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
         });
-        let is_its_own = |id: &&RequestId| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name);
-        let is_of_before = |id: &&RequestId| is_of_an_earlier_run(workload, self.siblings[*id]);
-        below.flatten().copied().filter(is_its_own).filter(|id| !is_of_before(id)).collect()
-    }
-
-    /// Whether a pod of a workload belongs to this set, as far as it says so.
-    fn may_be_of(&self, id: &RequestId, workload: &Workload, set: &PodSet) -> bool {
-        let said = self.label_of(id, POD_SET);
-        let is_a_set = |name: &String| workload.spec.pod_sets.iter().any(|set| set.name == *name);
-        said.filter(|name| is_a_set(name)).is_none_or(|name| *name == set.name)
-    }
-
-    fn label_of(&self, id: &RequestId, label: &str) -> Option<&String> {
-        self.siblings.get(id)?.metadata.labels.as_ref()?.get(label)
+        let is_its_own =
+            |member: &Member<'_>| label_of(member.pod, POD_GROUP).is_none_or(|group| group == own_name);
+        let is_of_before = |member: &Member<'_>| is_of_an_earlier_run(workload, member.pod);
+        let own = below.flatten().copied().filter(is_its_own).filter(|member| !is_of_before(member));
+        let mut members: Vec<Member<'a>> = own.collect();
+        // A pod may be below several of its owners.
+        members.sort_by_key(|member| member.number);
+        members.dedup_by_key(|member| member.number);
+        members
     }
 
     /// Whether pods that are not there are still to come. Those of an admitted
@@ -325,10 +333,10 @@ impl<'a> Queues<'a> {
         key: &Key,
         workload: &Workload,
         count: usize,
-        taken: &mut Taken<'a>,
+        taken: &mut Taken,
     ) -> Vec<RequestId> {
         let root = self.owner(key, workload);
-        let Taken { ids: _, not_made, apart: _, next } = taken;
+        let Taken { pods: _, not_made, apart: _, next } = taken;
         let ordinal = next.entry(root.clone()).or_default();
         let mut found = Vec::new();
         while found.len() < count {
@@ -342,25 +350,37 @@ impl<'a> Queues<'a> {
     }
 
     /// Who stands behind these workloads, by what else their requests may have been called: the workload itself, before
-    /// somebody took it for a job, and its owner, before it was known who stands above that.
+    /// somebody took it for a job, and its owner, before it was known who stands above that. Only where something was
+    /// promised by that name.
     pub(super) fn behind<'k>(
         &self,
         workloads: impl Iterator<Item = &'k Key>,
+        promised: impl Iterator<Item = &'k RequestId>,
     ) -> BTreeMap<RequestId, RequestId> {
+        let promised: BTreeSet<Named<'k>> =
+            promised.map(|id| (id.kind.as_str(), id.namespace.as_str(), id.name.as_str())).collect();
         let mut behind = BTreeMap::new();
+        if promised.is_empty() {
+            return behind;
+        }
         for key in workloads {
             let Some(workload) = self.objects.workloads.get(key) else { continue };
-            let root = self.owner(key, workload);
-            let named = |kind: &str, name: &str| RequestId {
-                kind: kind.to_owned(),
-                namespace: key.0.clone(),
-                name: name.to_owned(),
-                ordinal: 0,
-            };
-            let owner = owners::of_workload(workload).map(|owner| named(&owner.kind, &owner.name));
-            let before =
-                owner.into_iter().chain([named("Workload", &key.1)]).filter(|before| *before != root);
-            behind.extend(before.map(|before| (before, root.clone())));
+            let owner = owners::of_workload(workload).map(|owner| (owner.kind.as_str(), owner.name.as_str()));
+            for (kind, name) in owner.into_iter().chain([("Workload", key.1.as_str())]) {
+                if !promised.contains(&(kind, key.0.as_str(), name)) {
+                    continue;
+                }
+                let before = RequestId {
+                    kind: kind.to_owned(),
+                    namespace: key.0.clone(),
+                    name: name.to_owned(),
+                    ordinal: 0,
+                };
+                let root = self.owner(key, workload);
+                if before != root {
+                    behind.insert(before, root);
+                }
+            }
         }
         behind
     }
@@ -405,6 +425,17 @@ impl<'a> Queues<'a> {
         spec.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
         spec
     }
+}
+
+/// Whether a pod of a workload belongs to this set, as far as it says so.
+fn may_be_of(pod: &Pod, workload: &Workload, set: &PodSet) -> bool {
+    let said = label_of(pod, POD_SET);
+    let is_a_set = |name: &String| workload.spec.pod_sets.iter().any(|set| set.name == *name);
+    said.filter(|name| is_a_set(name)).is_none_or(|name| *name == set.name)
+}
+
+fn label_of<'p>(pod: &'p Pod, label: &str) -> Option<&'p String> {
+    pod.metadata.labels.as_ref()?.get(label)
 }
 
 /// Says of the requests of each workload whose pods have to be in one part of the cluster that they start together, or not at

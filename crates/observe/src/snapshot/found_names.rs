@@ -65,9 +65,9 @@ pub(super) fn pseudonyms(objects: &Objects, volumes: &Volumes, kept: &BTreeSet<S
             }
         }
     }
-    for ((_, (namespace, name)), owner) in &objects.owners {
+    for ((_, namespace, name), owner) in objects.owners.iter() {
         // A pod's own name may end with its number, and is known already.
-        if !objects.pods.contains_key(&(namespace.clone(), name.clone())) {
+        if !objects.pods.contains_key(&(namespace.to_owned(), name.to_owned())) {
             learn(namespace, name);
         }
         learn(namespace, &owner.name);

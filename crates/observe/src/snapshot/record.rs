@@ -116,9 +116,9 @@ fn documents(objects: &Objects) -> Vec<Value> {
     all.extend("kueue.x-k8s.io/v1beta2", "ClusterQueue", cluster_queues.values());
     all.extend("kueue.x-k8s.io/v1beta2", "LocalQueue", local_queues.values());
     all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values().map(AsRef::as_ref));
-    for ((kind, (namespace, name)), owner) in owners {
+    for ((kind, namespace, name), owner) in owners.iter() {
         // Who controls a pod is in the pod; who controls that, here.
-        let api_version = match kind.as_str() {
+        let api_version = match kind {
             "ReplicaSet" | "StatefulSet" => "apps/v1",
             "Job" => "batch/v1",
             "JobSet" => "jobset.x-k8s.io/v1alpha2",

@@ -192,7 +192,10 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
         owners: owners
             .iter()
-            .map(|((kind, key), owner)| ((kind.clone(), of(key)), by.owner(&key.0, owner)))
+            .map(|((kind, namespace, name), owner)| {
+                let key = (namespace.to_owned(), name.to_owned());
+                (kind.to_owned(), of(&key), by.owner(namespace, owner))
+            })
             .collect(),
         room_taken: room_taken.clone(),
         ..Objects::default()

@@ -141,8 +141,8 @@ fn what_was_promised_to_a_workload_is_kept_for_the_job_that_takes_it() {
     // Its owner is read, and somebody stands above it.
     let above = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "all", "uid": "u",
         "controller": true});
-    let job = ("Job".to_owned(), ("team".to_owned(), "train".to_owned()));
-    cluster.objects.owners.insert(job, serde_json::from_value(above).unwrap());
+    let job = ("team".to_owned(), "train".to_owned());
+    cluster.objects.owners.insert("Job", job, serde_json::from_value(above).unwrap());
     assert_eq!(keeps(&cluster), [on_n1.clone(), on_n1]);
     let _ = cluster.step(Until::End);
     assert_eq!(promised(&cluster), ["JobSet all #0", "JobSet all #1"]);

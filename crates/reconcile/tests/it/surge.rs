@@ -29,7 +29,7 @@ fn server(cluster: &mut Cluster, deployment: &str, revision: u32, pod: &str, on:
     let set = format!("{deployment}-{revision}");
     let owner = |kind: &str, name: &str| json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true});
     let above: OwnerReference = serde_json::from_value(owner("Deployment", deployment)).expect("an owner");
-    cluster.objects.owners.insert(("ReplicaSet".to_owned(), ("team".to_owned(), set.clone())), above);
+    cluster.objects.owners.insert("ReplicaSet", ("team".to_owned(), set.clone()), above);
     let name = format!("{set}-{pod}");
     let meta = json!({"labels": {"serving.kserve.io/inferenceservice": deployment},
         "ownerReferences": [owner("ReplicaSet", &set)]});
