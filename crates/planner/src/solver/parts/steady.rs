@@ -104,3 +104,82 @@ fn towards(from: &Prices, to: &Prices, way: i64) -> Prices {
     let between = |from: &[i64], to: &[i64]| from.iter().zip(to).map(|(a, b)| a + (b - a) / way).collect();
     Prices { rows: between(&from.rows, &to.rows), levels: between(&from.levels, &to.levels) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::instance::{Class, Column, Extra, Instance, Row, Sense};
+    use crate::solver::parts::split::Together;
+    use crate::solver::parts::{Part, master};
+    use crate::solver::program::mix;
+
+    /// What things take of CPU; as much of each is worth.
+    const SIZES: [i32; 6] = [2, 3, 5, 7, 8, 11];
+
+    /// Copies no two of which have the same room, and things of some sizes, more than there is room for; what is not done
+    /// costs its size.
+    fn at_work(copies: usize) -> (Instance, Vec<Part>) {
+        let first = 2 * copies;
+        let (mut rows, mut extras, mut classes, mut parts) = (vec![], vec![], vec![], vec![]);
+        for copy in 0..copies {
+            let row = rows.len();
+            rows.push(Row { sense: Sense::AtLeast, rhs: 0 });
+            rows.push(Row { sense: Sense::AtMost, rhs: 10 + copy as i64 });
+            let of_copy = extras.len();
+            for (size, thing) in SIZES.iter().zip(first..) {
+                let coefficients = vec![(row, -1), (row + 1, *size), (thing, 1)];
+                extras.push(Extra { upper: 9, coefficients, costs: vec![] });
+            }
+            let slices = 2 + (mix(copy as u64) % 6) as i32;
+            let column = Column { coefficients: vec![(row, slices)], costs: vec![] };
+            classes.push(Class { count: 1, columns: [column].into() });
+            parts.push(Part {
+                copies: 1,
+                rows: vec![row, row + 1],
+                counts: vec![0, 1],
+                classes: vec![copy],
+                extras: (of_copy..extras.len()).collect(),
+            });
+        }
+        let asked = copies as i64;
+        for (size, thing) in SIZES.iter().zip(first..) {
+            rows.push(Row { sense: Sense::Equal, rhs: asked });
+            let costs = vec![i64::from(*size)];
+            extras.push(Extra { upper: asked, coefficients: vec![(thing, 1)], costs });
+        }
+        (Instance { rows, classes, extras, levels: 1 }, parts)
+    }
+
+    /// What copies do together keeps to the sums of their rows, so what each can do by itself proves no less.
+    #[test]
+    fn at_the_prices_of_bunches_patterns_prove_what_the_bunches_do() {
+        let (instance, parts) = at_work(40);
+        let model = Model::new(&instance, &parts, 1);
+        let (of_bunches, prices) = Together::new(&model, &parts).relaxed(&[], 1).expect("it has an optimum");
+        assert!(of_bunches > 0, "everything can be done, so this says nothing");
+        let mut pool = Pool::new(&model);
+        let limits = (PATTERN, 1, Allowance::of(u64::MAX));
+        let total = asked(&model, &mut pool, &[], &prices.expect("there are very many parts"), limits);
+        let of_patterns = rounded_up(&model, 0, total.expect("there is no limit"));
+        assert!(of_patterns >= of_bunches, "{of_patterns}, and {of_bunches} by the bunches");
+    }
+
+    #[test]
+    fn from_prices_that_are_near_the_best_it_comes_as_near_with_less_work() {
+        let (instance, parts) = at_work(40);
+        let model = Model::new(&instance, &parts, 1);
+        let all = Allowance::of(u64::MAX);
+        let before = crate::solver::work::done();
+        let from_nothing =
+            master::relax(&model, &mut Pool::new(&model), &[], (400, all)).expect("it has an optimum");
+        let between = crate::solver::work::done();
+        let (least, prices) = Together::new(&model, &parts).relaxed(&[], 1).expect("it has an optimum");
+        let prices = prices.expect("there are very many parts");
+        let relaxed =
+            relax(&model, &mut Pool::new(&model), &[], (prices, least, all)).expect("it has an optimum");
+        let (work, more) = (crate::solver::work::done() - between, between - before);
+        println!("{} with {work} operations, {} with {more}", relaxed.bound, from_nothing.bound);
+        assert!((from_nothing.bound - relaxed.bound).abs() * 100 <= from_nothing.bound);
+        assert!(work < more, "{work} operations, and {more} from nothing");
+    }
+}
