@@ -15,12 +15,12 @@ use crate::solver::work::Allowance;
 
 /// Rounds of pricing at one level.
 const ROUNDS: usize = 80;
-/// How far from the best prices towards those of the program, in parts of all of the way. With a third of it, a fleet of
-/// 1,000 nodes takes twice as long to come as near.
+/// How far from the best prices towards those of the program, in parts of all of the way. On fleets of 1,000 nodes, 3 to 16
+/// are hardly different; with all of the way at once, 616 compute slices are left out instead of 611.
 const WAY: i64 = 8;
 /// Nodes of a search for a pattern, at first: those that are missed are found at other prices, and to prove that there
 /// is none takes most of the work.
-const SOON: u64 = 12;
+const SOON: u64 = 20;
 /// The same, when nothing is found that way any more.
 const PATTERN: u64 = 60;
 /// The relaxation and its bound need not come nearer than this part of the bound, and the search for a pattern need not
@@ -165,21 +165,31 @@ mod tests {
     }
 
     #[test]
-    fn from_prices_that_are_near_the_best_it_comes_as_near_with_less_work() {
+    fn from_whichever_prices_it_comes_to_the_same_bound() {
         let (instance, parts) = at_work(40);
         let model = Model::new(&instance, &parts, 1);
         let all = Allowance::of(u64::MAX);
-        let before = crate::solver::work::done();
-        let from_nothing =
-            master::relax(&model, &mut Pool::new(&model), &[], (400, all)).expect("it has an optimum");
-        let between = crate::solver::work::done();
-        let (least, prices) = Together::new(&model, &parts).relaxed(&[], 1).expect("it has an optimum");
-        let prices = prices.expect("there are very many parts");
-        let relaxed =
-            relax(&model, &mut Pool::new(&model), &[], (prices, least, all)).expect("it has an optimum");
-        let (work, more) = (crate::solver::work::done() - between, between - before);
-        println!("{} with {work} operations, {} with {more}", relaxed.bound, from_nothing.bound);
-        assert!((from_nothing.bound - relaxed.bound).abs() * 100 <= from_nothing.bound);
-        assert!(work < more, "{work} operations, and {more} from nothing");
+        let relaxed = |prices: Prices| {
+            relax(&model, &mut Pool::new(&model), &[], (prices, 0, all)).expect("it has an optimum").bound
+        };
+        let (_, prices) = Together::new(&model, &parts).relaxed(&[], 1).expect("it has an optimum");
+        let nothing = Prices { rows: vec![0; instance.rows.len()], levels: vec![1 << BITS] };
+        let column_generation = master::relax(&model, &mut Pool::new(&model), &[], (PATTERN, all));
+        let bound = column_generation.expect("it has an optimum").bound;
+        assert!(bound > 0, "everything can be done, so this says nothing");
+        assert_eq!(relaxed(prices.expect("there are very many parts")), bound);
+        assert_eq!(relaxed(nothing), bound);
+    }
+
+    /// What is known of copies is used all the same.
+    #[test]
+    fn where_no_work_is_left_nothing_is_proved() {
+        let (instance, parts) = at_work(40);
+        let model = Model::new(&instance, &parts, 1);
+        let nothing = Prices { rows: vec![0; instance.rows.len()], levels: vec![1 << BITS] };
+        let relaxed = relax(&model, &mut Pool::new(&model), &[], (nothing, 0, Allowance::of(0)));
+        let relaxed = relaxed.expect("that nothing is done is a choice");
+        assert_eq!(relaxed.bound, i64::MIN);
+        assert!(relaxed.used.iter().all(|used| used.len() == 1), "each has one pattern");
     }
 }
