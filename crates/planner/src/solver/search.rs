@@ -118,15 +118,17 @@ pub(super) fn bound(program: &Program) -> i64 {
     search.proved
 }
 
-/// What the relaxation proves as it is: programs of some hundred rows take too long to be tightened.
-pub(super) fn relaxed(program: &Program) -> i64 {
+/// What the relaxation proves as it is, and the prices of its rows that prove it: programs of some hundred rows take too
+/// long to be tightened.
+pub(super) fn relaxed(program: &Program) -> (i64, Vec<f64>) {
     let (simplex, end) = relax(program, None);
+    let nothing = vec![0.0; program.rows.len()];
     let prices = match &end {
         End::Optimal => simplex.true_prices(),
-        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return i64::MAX,
-        End::Infeasible(_) | End::Lost => vec![0.0; program.rows.len()],
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return (i64::MAX, nothing),
+        End::Infeasible(_) | End::Lost => nothing,
     };
-    Bound::at(program, &[], &prices).value(program)
+    (Bound::at(program, &[], &prices).value(program), prices)
 }
 
 /// Whether a program has a solution that costs no more than the target, with

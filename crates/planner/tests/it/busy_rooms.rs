@@ -17,7 +17,12 @@ use planner::testing::policy;
 
 /// What is planned for a fleet at work, with the operations that it took.
 fn plan(nodes: usize, seed: u64, policy: Policy) -> (Decision, u64) {
-    let (inventory, requests) = busy_rooms(Rooms { nodes, gpus: 8, pods: 12 * nodes, kinds: 40 }, seed);
+    plan_pods((nodes, 12 * nodes), seed, policy)
+}
+
+/// The same, with so many pods that wait.
+fn plan_pods((nodes, pods): (usize, usize), seed: u64, policy: Policy) -> (Decision, u64) {
+    let (inventory, requests) = busy_rooms(Rooms { nodes, gpus: 8, pods, kinds: 40 }, seed);
     let policies = [policy];
     let before = work::done();
     let decision = decide(&inventory, &requests, &policies);
@@ -46,6 +51,22 @@ fn a_fleet_at_work_is_planned_with_little_work_and_nearly_as_much_is_served_as_c
             "seed {seed}: {value} are not served, and {bound} need not be"
         );
         assert!(operations < 4_000_000_000, "seed {seed}: {operations}");
+    }
+}
+
+/// One node in four stood for all there, and 1 to 14 % more was left out than has to be.
+#[test]
+fn no_node_stands_for_another_on_a_large_fleet_at_work() {
+    for (nodes, pods) in [(300, 3_600), (1_000, 5_000)] {
+        let (decision, operations) = plan_pods((nodes, pods), 0, policy("p").build());
+        let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+        println!("{nodes} nodes: {value} unserved, at least {bound}, {operations} operations");
+        assert!(*bound > 100, "{nodes} nodes: {bound} need not be served: too few to say anything");
+        assert!(
+            (value - bound) * 100 <= *value,
+            "{nodes} nodes: {value} are not served, {bound} need not be"
+        );
+        assert!(operations < 2_000_000_000, "{nodes} nodes: {operations}");
     }
 }
 

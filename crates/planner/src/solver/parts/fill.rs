@@ -1,10 +1,12 @@
 //! Copies that are filled one by one, and a few again and again: the way for so many kinds of things to do, or of copies,
 //! that patterns, and then the program for all copies together, take too long.
 
+use super::everyone::Everyone;
+use super::guide::Guide;
 use super::model::Model;
 use super::order::{InOrder, Orders};
+use super::price::Prices;
 use super::refute::Refuter;
-use super::sample::Sample;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
@@ -24,8 +26,8 @@ pub(super) struct Filling<'m> {
     model: &'m Model<'m>,
     orders: &'m Orders,
     together: Together,
-    /// Where there are very many kinds of copies, a few that stand for all.
-    sample: Option<Sample<'m>>,
+    /// The patterns of all copies, where there are very many kinds of them.
+    everyone: Option<Everyone<'m>>,
     /// What comes of the best of the orders, or of what is worth most for its size, if that is better than nothing.
     start: Option<(State, Vec<i64>)>,
     state: State,
@@ -42,16 +44,16 @@ impl<'m> Filling<'m> {
         let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
-        let sample = model.are_many.then(|| Sample::new(model, parts));
+        let everyone = model.are_many.then(|| Everyone::new(model));
         let together = Together::new(model, parts);
-        Some(Self { model, orders, together, sample, start, state, values, proved: vec![] })
+        Some(Self { model, orders, together, everyone, start, state, values, proved: vec![] })
     }
 
     /// Makes the next levels better, up to this one.
     pub(super) fn up_to(&mut self, end: usize) -> Option<()> {
         let operations = match self.orders.turns.is_empty() {
-            // What the few do is near the best already, and to find it takes most of the work.
-            true if self.sample.as_ref().is_some_and(Sample::is_large) => FILL / 2,
+            // What the patterns come to is near the best already, and to find it takes most of the work.
+            true if self.everyone.as_ref().is_some_and(Everyone::is_large) => FILL / 2,
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
             false => IN_TURN,
         };
@@ -64,12 +66,15 @@ impl<'m> Filling<'m> {
             let held = self.values[..level].to_vec();
             let least = self.model.instance.least(level);
             let is_least = self.values[level] <= least;
-            let mut bound = (!is_least).then(|| self.together.bound(&held)).flatten().unwrap_or(least);
-            if let Some(of_sample) = self.follow_the_sample(level, &held, bound) {
-                bound = bound.max(of_sample);
+            let together = (!is_least).then(|| self.together.relaxed(&held, self.model.levels)).flatten();
+            let (mut bound, prices) = together.unwrap_or((least, None));
+            let mut guide = None;
+            if let Some((of_patterns, of_prices)) = self.follow_the_patterns(level, &held, (prices, bound)) {
+                bound = bound.max(of_patterns);
+                guide = Some(of_prices);
             }
-            let allowance = Allowance::of(operations);
-            self.values = refill::refill(self.model, &mut self.state, (level, bound), (allowance, None))?;
+            let limits = (Allowance::of(operations), guide.as_ref());
+            self.values = refill::refill(self.model, &mut self.state, (level, bound), limits)?;
             // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
             let is_first = self.proved.iter().all(|proof| self.values[proof.held.len()] <= proof.bound);
             if self.values[level] > bound
@@ -89,27 +94,33 @@ impl<'m> Filling<'m> {
         Some(())
     }
 
-    /// Where there are very many kinds of copies, what a level comes to at least by the few that stand for all; and what
-    /// comes of doing as they do is taken if it is better. The last of the levels, who waits longest, is not worth it.
-    fn follow_the_sample(&mut self, level: usize, held: &[i64], bound: i64) -> Option<i64> {
-        let sample = self.sample.as_mut()?;
+    /// Where there are very many kinds of copies, what a level comes to at least by the patterns of all of them, and where
+    /// something is lost at their prices; and what comes of doing as they do is taken if it is better. The last of the
+    /// levels, who waits longest, is not worth it. `prices` and `least`: what is known of the level without patterns.
+    fn follow_the_patterns(
+        &mut self,
+        level: usize,
+        held: &[i64],
+        (prices, least): (Option<Prices>, i64),
+    ) -> Option<(i64, Guide)> {
+        let everyone = self.everyone.as_mut()?;
         // The better of the two starts is enough: to fill so many copies takes long.
         if let Some((state, values)) = self.start.take_if(|(_, values)| *values < self.values) {
             (self.state, self.values) = (state, values);
         }
-        if self.values[level] <= bound || level > 0 && level + 1 == self.model.levels {
+        if self.values[level] <= least || level > 0 && level + 1 == self.model.levels {
             return None;
         }
-        let found = sample.relaxed(held, self.values[level])?;
+        let found = everyone.relaxed(held, &self.state, (prices, least))?;
         if self.orders.turns.is_empty() {
             let rows = self.model.instance.rows.iter().zip(&self.model.coverable);
             let wanted: Vec<i64> = rows.map(|(row, is_asked)| if *is_asked { row.rhs } else { 0 }).collect();
-            let followed = sample.followed(&found, &self.orders.copies, &wanted);
+            let followed = everyone.followed(&found, &self.orders.copies, &wanted);
             if let Some((state, values)) = followed.filter(|(_, values)| *values < self.values) {
                 (self.state, self.values) = (state, values);
             }
         }
-        Some(found.bound)
+        Some((found.bound, found.guide))
     }
 
     /// What the levels before this one come to.

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::model::Model;
-use super::price::{BITS, Pattern, Prices, price};
-use super::shape::{Kind, Place, Shape};
+use super::price::{BITS, Pattern, Prices, in_whole_units, price};
+use super::shape::{Place, Shape};
 use crate::solver::basis::End;
 use crate::solver::instance::Sense;
 use crate::solver::program::{Draft, Program};
@@ -50,10 +50,20 @@ impl Pool {
         pool
     }
 
-    /// What the best pattern of each kind costs at these prices.
-    pub(super) fn least(&self, prices: &Prices) -> Vec<i64> {
+    /// How many patterns there are.
+    pub(super) fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// What the best pattern of a kind costs at these prices.
+    pub(super) fn least_of(&self, kind: usize, prices: &Prices) -> i64 {
         let cost = |known: &Known| of_sums(prices, &known.shared, &known.costs);
-        self.kinds.iter().map(|known| known.iter().map(cost).min().unwrap_or(0)).collect()
+        self.kinds[kind].iter().map(cost).min().unwrap_or(0)
+    }
+
+    /// The same of each kind.
+    pub(super) fn least(&self, prices: &Prices) -> Vec<i64> {
+        (0..self.kinds.len()).map(|kind| self.least_of(kind, prices)).collect()
     }
 
     /// Adds a pattern; says whether it is new.
@@ -88,8 +98,7 @@ pub(super) fn relax(
         let prices = master.prices(model, &simplex.true_prices());
         let (mut total, mut added) = (of_the_rest(model, &prices, fixed), false);
         for (k, kind) in model.kinds.iter().enumerate() {
-            let cost = |known: &Known| of_sums(&prices, &known.shared, &known.costs);
-            let below = pool.kinds[k].iter().map(cost).min().unwrap_or(0);
+            let below = pool.least_of(k, &prices);
             let priced = price(kind, model.instance.rows.len(), &prices, below, slack, effort);
             total += i128::from(priced.bound.min(below)) * i128::from(kind.copies);
             for pattern in priced.patterns {
@@ -105,8 +114,8 @@ pub(super) fn relax(
 }
 
 /// The relaxation over the patterns that are known.
-struct Master {
-    program: Program,
+pub(super) struct Master {
+    pub(super) program: Program,
     /// The rows of the program that stand for each row of the instance, then
     /// those of the levels that are held.
     map: Vec<Vec<u32>>,
@@ -117,7 +126,7 @@ struct Master {
 }
 
 impl Master {
-    fn new(model: &Model<'_>, pool: &Pool, fixed: &[i64]) -> Self {
+    pub(super) fn new(model: &Model<'_>, pool: &Pool, fixed: &[i64]) -> Self {
         let (level, rows) = (fixed.len(), model.instance.rows.len());
         let mut senses: Vec<(Sense, i64)> =
             model.shared.iter().map(|r| (model.sense(*r), model.instance.rows[*r].rhs)).collect();
@@ -173,13 +182,9 @@ impl Master {
     }
 
     /// Prices in whole units, of the right signs.
-    fn prices(&self, model: &Model<'_>, prices: &[f64]) -> Prices {
+    pub(super) fn prices(&self, model: &Model<'_>, prices: &[f64]) -> Prices {
         let price = |rows: &[u32]| -> i64 {
-            let fixed = |r: &u32| {
-                let price = (prices[*r as usize] * f64::from(1u32 << BITS)).round() as i64;
-                let allowed = self.program.rows[*r as usize].allows_price(i128::from(price));
-                if allowed { price } else { 0 }
-            };
+            let fixed = |r: &u32| in_whole_units(prices[*r as usize], &self.program.rows[*r as usize]);
             rows.iter().map(fixed).sum()
         };
         let mut all = vec![0; model.instance.rows.len()];
@@ -191,7 +196,13 @@ impl Master {
         Prices { rows: all, levels }
     }
 
-    fn used(&self, model: &Model<'_>, pool: &Pool, values: &[(u32, f64)]) -> Vec<Vec<(Pattern, f64)>> {
+    /// How often each pattern is used, by kind.
+    pub(super) fn used(
+        &self,
+        model: &Model<'_>,
+        pool: &Pool,
+        values: &[(u32, f64)],
+    ) -> Vec<Vec<(Pattern, f64)>> {
         let mut used = vec![vec![]; model.kinds.len()];
         for (column, value) in values {
             let block = self.program.block_of[*column as usize] as usize;
@@ -204,7 +215,7 @@ impl Master {
 }
 
 /// What the right-hand sides are worth, and what is of no part costs at least.
-fn of_the_rest(model: &Model<'_>, prices: &Prices, fixed: &[i64]) -> i128 {
+pub(super) fn of_the_rest(model: &Model<'_>, prices: &Prices, fixed: &[i64]) -> i128 {
     let rows = model.instance.rows.len();
     let mut total: i128 = 0;
     for row in &model.shared {
@@ -225,28 +236,10 @@ fn of_the_rest(model: &Model<'_>, prices: &Prices, fixed: &[i64]) -> i128 {
 }
 
 /// The least value of a level that is no less than this, which is fixed-point.
-fn rounded_up(model: &Model<'_>, level: usize, total: i128) -> i64 {
+pub(super) fn rounded_up(model: &Model<'_>, level: usize, total: i128) -> i64 {
     let step = i128::from(model.steps[level]) << BITS;
     let proved = -(-total).div_euclid(step) * i128::from(model.steps[level]);
     i64::try_from(proved).unwrap_or(i64::MIN)
-}
-
-/// What no choice goes below at a level, by the best pattern of every kind at these prices.
-pub(super) fn bound_at(
-    model: &Model<'_>,
-    prices: &Prices,
-    fixed: &[i64],
-    (effort, slack): (u64, i64),
-) -> i64 {
-    let rows = model.instance.rows.len();
-    let of_kind = |kind: &Kind| {
-        let (shared, costs) = Pattern::idle(&kind.shape).sums(&kind.shape, rows, model.levels);
-        let idle = of_sums(prices, &shared, &costs);
-        let priced = price(kind, rows, prices, idle, slack, effort);
-        i128::from(priced.bound.min(idle)) * i128::from(kind.copies)
-    };
-    let of_kinds: i128 = model.kinds.iter().map(of_kind).sum();
-    rounded_up(model, fixed.len(), of_the_rest(model, prices, fixed) + of_kinds)
 }
 
 /// What a pattern costs after what the shared rows pay.

@@ -11,6 +11,7 @@
 mod anew;
 mod dearest;
 mod decisions;
+mod everyone;
 mod fill;
 mod guide;
 mod master;
@@ -25,10 +26,10 @@ mod refill;
 mod refute;
 mod regain;
 mod repair;
-mod sample;
 mod settle;
 mod shape;
 mod split;
+mod steady;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::shape::{Kind, Place, Shape};
 use crate::solver::basis::End;
 use crate::solver::bound::Bound;
-use crate::solver::program::{Draft, Program};
+use crate::solver::program::{Draft, Program, ProgramRow};
 use crate::solver::simplex::Simplex;
 use crate::solver::solution::Solution;
 use crate::solver::tree::{Branching, Tree, Wanted};
@@ -17,6 +17,12 @@ pub(super) struct Prices {
     pub(super) rows: Vec<i64>,
     /// What a unit of each level costs; the level that is minimised: 1.
     pub(super) levels: Vec<i64>,
+}
+
+/// The price of a row of a program in whole units, nothing if it has the wrong sign.
+pub(super) fn in_whole_units(price: f64, row: &ProgramRow) -> i64 {
+    let price = (price * f64::from(1u32 << BITS)).round() as i64;
+    if row.allows_price(i128::from(price)) { price } else { 0 }
 }
 
 impl Prices {

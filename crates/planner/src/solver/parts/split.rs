@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::decisions::Decisions;
 use super::model::{Model, Piece};
-use super::price::Pattern;
+use super::price::{BITS, Pattern, Prices, in_whole_units};
 use super::shape::Block;
 use super::shape::{Place, terms};
 use super::{Copy, Merged, Part};
 use crate::solver::greedy;
-use crate::solver::instance::{Choice, Class, Column, Effort, Extra, Instance, Row, Sense, Solved};
+use crate::solver::instance::{Choice, Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense, Solved};
 use crate::solver::lexicographic::Known;
 use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
@@ -363,6 +363,8 @@ impl Sub {
 /// relaxation with a row for each kind of thing to do, and not two as where it has to be done just so often.
 pub(super) struct Together {
     instance: Instance,
+    /// Where each row of the model's instance is, if there are very many parts.
+    rows: Vec<Option<RowIndex>>,
     /// Levels at which the relaxation has the costs of the instance.
     exact: usize,
 }
@@ -371,7 +373,7 @@ impl Together {
     pub(super) fn new(model: &Model<'_>, parts: &[Part]) -> Self {
         if model.are_many {
             let merged = Merged::new(model.instance, parts, model.levels, |row| model.coverable[row]);
-            return Self { instance: merged.instance, exact: model.levels };
+            return Self { instance: merged.instance, rows: merged.rows, exact: model.levels };
         }
         let all: Vec<(usize, i64)> =
             model.kinds.iter().enumerate().map(|(k, kind)| (k, i64::from(kind.copies))).collect();
@@ -380,16 +382,34 @@ impl Together {
         // At the last level some extras may be counted at a cost that others have.
         let exact =
             if instance.extras.len() < model.instance.extras.len() { model.levels - 1 } else { model.levels };
-        Self { instance, exact }
+        Self { instance, rows: vec![], exact }
     }
 
-    /// The bound of the level after those that are held at these values.
-    pub(super) fn bound(&self, held: &[i64]) -> Option<i64> {
-        let relaxed = || {
-            let mut memory = Memory::default();
-            relaxed(&Projection::new(&self.instance, held, &mut memory).0.program)
+    /// The bound of the level after those that are held at these values; and what the rows of the model's instance are
+    /// worth in it, if there are very many parts.
+    pub(super) fn relaxed(&self, held: &[i64], levels: usize) -> Option<(i64, Option<Prices>)> {
+        if held.len() >= self.exact {
+            return None;
+        }
+        let mut memory = Memory::default();
+        let program = Projection::new(&self.instance, held, &mut memory).0.program;
+        let (bound, of_program) = relaxed(&program);
+        if self.rows.is_empty() {
+            return Some((bound, None));
+        }
+        let mut of_program =
+            of_program.iter().zip(&program.rows).map(|(price, row)| in_whole_units(*price, row));
+        // In the program, an equality is two rows.
+        let mut of_row = |sense: Sense| -> i64 {
+            let rows = if sense == Sense::Equal { 2 } else { 1 };
+            of_program.by_ref().take(rows).sum()
         };
-        (held.len() < self.exact).then(relaxed)
+        let merged: Vec<i64> = self.instance.rows.iter().map(|row| of_row(row.sense)).collect();
+        let mut of_levels: Vec<i64> = held.iter().map(|_| -of_row(Sense::AtMost)).collect();
+        of_levels.push(1 << BITS);
+        of_levels.resize(levels, 0);
+        let rows = self.rows.iter().map(|row| row.map_or(0, |row| merged[row])).collect();
+        Some((bound, Some(Prices { rows, levels: of_levels })))
     }
 }
 
