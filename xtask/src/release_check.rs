@@ -190,7 +190,7 @@ fn with_another_seed(mut command: Command) -> Command {
 }
 
 /// The steps that are named, and before them those whose results they use: whoever names `helm3` has not built Helm 3.
-/// Nothing where none is named, which means all.
+/// Nothing where none is named, which means all. The steps of a change are named by who has built what they use.
 fn with_what_they_need(wanted: &[String], steps: &[Step]) -> Vec<String> {
     let is_named = |name: &str| wanted.iter().any(|wanted| wanted == name);
     let needed = steps.iter().filter(|step| is_named(step.name)).filter_map(|step| step.after);

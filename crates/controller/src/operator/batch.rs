@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 /// its controllers say the rest of what belongs together.
 const QUIET: u32 = 5;
 
-/// Rounds are so many times as far apart as one has planned: a fifth of a processor is what planning takes at most where
-/// single changes come one after another.
+/// Rounds are so many times as far apart as one has planned, so that planning takes a fifth of a processor at most while
+/// single changes come one after another. A fleet that takes more than a fifth of the delay to plan takes more than that:
+/// people wait.
 const SHARE: u32 = 5;
 
 /// What has changed, and since when no round has looked at it.

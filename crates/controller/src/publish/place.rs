@@ -79,11 +79,8 @@ impl<'a> Places<'a> {
 
     fn root_owner(&self, id: &RequestId) -> Option<Place> {
         let RequestId { kind, namespace, name, ordinal: _ } = id;
-        if let Some(owner) = self.owners.get_or_init(|| owners(self.objects)).get(&(
-            kind.as_str(),
-            namespace.as_str(),
-            name.as_str(),
-        )) {
+        let owners = self.owners.get_or_init(|| owners(self.objects));
+        if let Some(owner) = owners.get(&(kind.as_str(), namespace.as_str(), name.as_str())) {
             let named = ObjectMeta {
                 name: Some(name.clone()),
                 namespace: Some(namespace.clone()),

@@ -12,6 +12,7 @@ mod menu;
 mod mounted;
 mod owners;
 mod places;
+mod pod_sets;
 mod quantities;
 mod quota;
 mod read_labels;
