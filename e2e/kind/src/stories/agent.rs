@@ -149,13 +149,19 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ensure!(stage.slices(&node)?.contains(&slice[0]), "the slice of lab is gone after the handover");
     stage.policy_is("Ready", "True")?;
     operator::install(stage.cluster, stage.place)?;
-    let left = ["get", "daemonset", "--namespace", AGENT_NAMESPACE, "--ignore-not-found", "--output=name"];
-    ensure!(stage.kubectl(&left)?.trim().is_empty(), "the chart left an agent in {AGENT_NAMESPACE}");
+    ensure!(!stage.has_an_agent()?, "the chart left an agent in {AGENT_NAMESPACE}");
     ensure!(stage.get("namespace", TEAM)?["status"]["phase"] == "Active", "the pods' namespace is gone");
     Ok(())
 }
 
 impl Stage<'_> {
+    /// Whether agents are installed.
+    pub(super) fn has_an_agent(&self) -> anyhow::Result<bool> {
+        let there =
+            ["get", "daemonset", "--namespace", AGENT_NAMESPACE, "--ignore-not-found", "--output=name"];
+        Ok(!self.kubectl(&there)?.trim().is_empty())
+    }
+
     /// The agent of a node may only report: MIG manager has the node again, and finds what it is told.
     pub(super) fn hands_over_to_mig_manager(&self, node: &str) -> anyhow::Result<()> {
         self.has_agents("report")?;

@@ -15,6 +15,7 @@ mod labels;
 mod mps;
 mod queue;
 mod racing;
+mod restarts;
 mod seed;
 mod sharing;
 mod slicewright;
@@ -140,6 +141,11 @@ const STORIES: &[Story] = &[
         name: "racing",
         shows: "pods that race for slices lose none, by the serial of the instance, while others are cut anew beside them",
         tell: racing::tell,
+    },
+    Story {
+        name: "restarts",
+        shows: "agent, operators and kubelet are killed at each step of a change, pods beside it keep their slices, and it ends well",
+        tell: restarts::tell,
     },
     Story {
         name: "slicewright-drains",

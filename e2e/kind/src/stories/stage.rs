@@ -11,6 +11,7 @@ use crate::call::{call, call_with};
 use crate::cluster::Cluster;
 use crate::fleet::LABEL;
 use crate::gpus::NAMESPACE;
+use crate::operator;
 use crate::place::Place;
 use crate::waiting::wait_until;
 
@@ -63,6 +64,10 @@ impl<'a> Stage<'a> {
         for node in self.nodes()?.keys() {
             self.kubectl(&["label", "node", node, &format!("{POOL}-")])?;
             self.sim(node, &["node", "fault", "clear"]).map(drop)?;
+        }
+        // Those of a story that failed would take the nodes into their hands again.
+        if self.has_an_agent()? {
+            operator::install(self.cluster, self.place)?;
         }
         // Nobody's any more: what Slicewright last gave a node is no claim to it. Nor are there any without it.
         let _ = self.to_its_end(&["delete", "gpunodes.slicewright.io", "--all"]);

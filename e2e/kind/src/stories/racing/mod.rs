@@ -19,7 +19,7 @@ use crate::operator;
 use crate::progress::clock;
 use crate::waiting::pause;
 use racers::{Numbers, Pace, race, refusal};
-use witness::Witness;
+pub(super) use witness::Witness;
 
 /// What decides the moments.
 const SEED: u64 = 20;

@@ -27,16 +27,16 @@ type Given = (String, String);
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(in crate::stories) struct Seen {
     /// How often the node was looked at.
-    pub(super) looks: u64,
+    pub(in crate::stories) looks: u64,
     /// The serial of each slice that a pod was given, when the book had it first.
-    pub(super) given: BTreeMap<Given, u64>,
+    pub(in crate::stories) given: BTreeMap<Given, u64>,
     /// Pods that lost a slice, each with what was seen.
-    pub(super) lost: BTreeMap<String, String>,
+    pub(in crate::stories) lost: BTreeMap<String, String>,
     /// What happened to slices, and when.
-    pub(super) created: Vec<Timestamp>,
-    pub(super) destroyed: Vec<Timestamp>,
+    pub(in crate::stories) created: Vec<Timestamp>,
+    pub(in crate::stories) destroyed: Vec<Timestamp>,
     /// Pods that are told to end, and those that had ended before: their entries stay in the book for a while.
     over: BTreeSet<String>,
     begun: bool,
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Whether a pod was in kubelet's book with a slice.
-    pub(super) fn knows(&self, pod: &str) -> bool {
+    pub(in crate::stories) fn knows(&self, pod: &str) -> bool {
         self.given.keys().any(|(has, _)| has == pod) || self.lost.contains_key(pod)
     }
 
@@ -113,7 +113,7 @@ fn serials(state: &State) -> BTreeMap<String, u64> {
 }
 
 /// Looks at a node until it is dropped.
-pub(super) struct Witness {
+pub(in crate::stories) struct Witness {
     seen: Arc<Mutex<Seen>>,
     ends: Arc<AtomicBool>,
     reads: Option<JoinHandle<anyhow::Result<()>>>,
@@ -121,7 +121,7 @@ pub(super) struct Witness {
 
 impl Witness {
     /// Begins to look; `enter` is the command that runs a program on the node.
-    pub(super) fn begins(mut enter: Command) -> anyhow::Result<Self> {
+    pub(in crate::stories) fn begins(mut enter: Command) -> anyhow::Result<Self> {
         let looks = enter
             .args(["sh", "-c", LOOK])
             .stdin(Stdio::piped())
@@ -136,17 +136,17 @@ impl Witness {
     }
 
     /// What was seen so far.
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(in crate::stories) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// These pods are told to end next: what becomes of their slices from now on is as it should be.
-    pub(super) fn are_told_to_end(&self, pods: impl IntoIterator<Item = String>) {
+    pub(in crate::stories) fn are_told_to_end(&self, pods: impl IntoIterator<Item = String>) {
         self.seen().over.extend(pods);
     }
 
     /// Whether it still looks.
-    pub(super) fn is_awake(&self) -> anyhow::Result<()> {
+    pub(in crate::stories) fn is_awake(&self) -> anyhow::Result<()> {
         let is = self.reads.as_ref().is_some_and(|reads| !reads.is_finished());
         ensure!(is, "nobody looks at the node any more");
         Ok(())
