@@ -133,7 +133,7 @@ impl<'m> Filling<'m> {
         &mut self,
         level: usize,
         order: &[RowIndex],
-        refuter: Option<&mut Refuter>,
+        refuter: Option<&mut Refuter<'_>>,
     ) -> Option<Vec<Decided>> {
         let state = std::mem::replace(&mut self.state, State::empty(self.model));
         let state = self.without_others(state, level);

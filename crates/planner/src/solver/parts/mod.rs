@@ -24,6 +24,7 @@ mod price;
 mod proof;
 mod refill;
 mod refute;
+mod refute_each;
 mod regain;
 mod repair;
 mod settle;

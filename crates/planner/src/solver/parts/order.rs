@@ -266,7 +266,7 @@ impl<'m> InOrder<'m> {
         &mut self,
         level: usize,
         order: &[RowIndex],
-        (work, mut refuter): (Allowance, Option<&mut Refuter>),
+        (work, mut refuter): (Allowance, Option<&mut Refuter<'_>>),
     ) -> Vec<Decided> {
         let mut wanted: Vec<i64> = self.sums.clone();
         // Some may be served already, for the sake of an earlier level.
@@ -289,7 +289,7 @@ impl<'m> InOrder<'m> {
             let mut proved = false;
             let mut served = self.first_fit(*row);
             if !served {
-                proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on));
+                proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on, &self.state));
                 served = !proved
                     && (self.anew(level, &wanted, work)
                         || self.with_others(level, &wanted, all, work.part(SHARE)));

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 
 use super::model::Model;
+use super::refute_each::Patterns;
+use super::split::State;
 use super::{Merged, Part};
 use crate::solver::basis::End;
 use crate::solver::bound::Bound;
@@ -14,23 +16,26 @@ use crate::solver::memory::Memory;
 use crate::solver::program::Program;
 use crate::solver::project::Projection;
 use crate::solver::simplex::Simplex;
-use crate::solver::work::Allowance;
+use crate::solver::work::done;
 
 /// Operations for prices.
 const PRICES: u64 = 600_000_000;
 
 /// A program that costs one for each thing wanted that is not done.
-pub(super) struct Refuter {
+pub(super) struct Refuter<'m> {
     program: Program,
     /// By row: the blocks of what is not wanted, and of what is wanted and not done; and how much there is.
     of_row: HashMap<RowIndex, (usize, usize, i64)>,
     prices: Vec<Vec<f64>>,
-    work: Allowance,
+    /// Operations that are left for prices.
+    left: u64,
+    /// What patterns say, where the program is one of bunches of copies.
+    patterns: Option<Patterns<'m>>,
 }
 
-impl Refuter {
+impl<'m> Refuter<'m> {
     /// `held`: the values of the levels before the one that counts what is wanted. Nothing is wanted yet.
-    pub(super) fn new(model: &Model<'_>, parts: &[Part], held: &[i64]) -> Self {
+    pub(super) fn new(model: &Model<'m>, parts: &[Part], held: &[i64]) -> Self {
         let level = held.len();
         let (instance, rows, of_part) = if model.are_many {
             let Merged { instance, rows, rest } =
@@ -66,11 +71,19 @@ impl Refuter {
             Some((row, (rest, first, model.instance.rows[row].rhs)))
         });
         let of_row = blocks.collect();
-        Self { program: projection.program, of_row, prices: vec![], work: Allowance::of(PRICES) }
+        let patterns = Patterns::new(model, held);
+        Self { program: projection.program, of_row, prices: vec![], left: PRICES, patterns }
     }
 
-    /// Whether it is proved that not so much of each row can be done.
-    pub(super) fn refutes(&mut self, wanted: &[i64]) -> bool {
+    /// Whether it is proved that not so much of each row can be done. `state`: what copies do of it.
+    pub(super) fn refutes(&mut self, wanted: &[i64], state: &State) -> bool {
+        let before = done();
+        let is_refuted = self.is_refuted(wanted);
+        self.left = self.left.saturating_sub(done().wrapping_sub(before));
+        is_refuted || self.patterns.as_mut().is_some_and(|patterns| patterns.refute(wanted, state))
+    }
+
+    fn is_refuted(&mut self, wanted: &[i64]) -> bool {
         for (row, (rest, first, asked)) in &self.of_row {
             (self.program.count[*rest], self.program.count[*first]) = (asked - wanted[*row], wanted[*row]);
         }
@@ -79,7 +92,7 @@ impl Refuter {
         if self.prices.iter().any(|prices| is_refuted(&self.program, prices)) {
             return true;
         }
-        if self.work.is_used_up() {
+        if self.left == 0 {
             return false;
         }
         let mut simplex = Simplex::new(&self.program);

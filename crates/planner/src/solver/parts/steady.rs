@@ -77,7 +77,7 @@ pub(super) fn relax(
 
 /// Asks every kind for patterns that are better than all that are known, and says what no choice goes below at these
 /// prices; nothing, if the work is used up before all were asked.
-fn asked(
+pub(super) fn asked(
     model: &Model<'_>,
     pool: &mut Pool,
     held: &[i64],
@@ -100,7 +100,7 @@ fn asked(
 }
 
 /// One part in so many of the way from some prices to others. Where both have the right signs, so has what is between.
-fn towards(from: &Prices, to: &Prices, way: i64) -> Prices {
+pub(super) fn towards(from: &Prices, to: &Prices, way: i64) -> Prices {
     let between = |from: &[i64], to: &[i64]| from.iter().zip(to).map(|(a, b)| a + (b - a) / way).collect();
     Prices { rows: between(&from.rows, &to.rows), levels: between(&from.levels, &to.levels) }
 }
