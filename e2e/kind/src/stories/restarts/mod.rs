@@ -30,15 +30,6 @@ enum Who {
 impl Who {
     const ALL: [Self; 3] = [Self::Agent, Self::Operators, Self::Kubelet];
 
-    /// What its command line begins with, for `pkill`.
-    const fn begins(self) -> &'static str {
-        match self {
-            Self::Agent => "^/usr/bin/slicewright-agent",
-            Self::Operators => "^/usr/bin/slicewright-operator",
-            Self::Kubelet => "^/usr/bin/kubelet",
-        }
-    }
-
     const fn was(self) -> &'static str {
         match self {
             Self::Agent => "the agent was",
@@ -194,27 +185,18 @@ impl Stage<'_> {
         self.apply(&self.pod(node, name, asks(turn).0, asks(turn).1, "at-once"))
     }
 
-    /// Goes at once, with no time to say anything.
+    /// Goes at once, with no time to say anything. Pods are replaced: a container that ends often is started again later
+    /// and later.
     fn goes(&self, node: &str, who: Who) -> anyhow::Result<()> {
-        let forced = ["--all", "--force", "--grace-period=0"];
-        match who {
-            Who::Agent => {
-                self.signal(node, who, "KILL")?;
-                // A container that ends often is started again later and later.
-                let on = format!("--field-selector=spec.nodeName={node}");
-                let agent =
-                    ["delete", "pods", "--namespace", AGENT_NAMESPACE, &on, "--force", "--grace-period=0"];
-                self.kubectl(&agent).map(drop)
-            }
-            Who::Operators => {
-                self.signal(node, who, "KILL")?;
-                let all = ["delete", "pods", "--namespace", operator::NAMESPACE];
-                self.kubectl(&[&all[..], &forced[..]].concat()).map(drop)
-            }
-            Who::Kubelet => {
-                call(self.on(node).args(["systemctl", "kill", "--signal=KILL", "kubelet"])).map(drop)
-            }
-        }
+        self.signal(node, who, "KILL")?;
+        let on = format!("--field-selector=spec.nodeName={node}");
+        let (namespace, which) = match who {
+            Who::Agent => (AGENT_NAMESPACE, on.as_str()),
+            Who::Operators => (operator::NAMESPACE, "--all"),
+            Who::Kubelet => return Ok(()),
+        };
+        self.kubectl(&["delete", "pods", "--namespace", namespace, which, "--force", "--grace-period=0"])
+            .map(drop)
     }
 
     /// Whoever was stopped goes on, but for the one that is gone.
@@ -225,13 +207,22 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Sends a signal to the agent of a node, or to every operator, wherever it runs.
+    /// Sends a signal to the agent of a node, to its kubelet, or to every operator, wherever it runs.
     fn signal(&self, node: &str, who: Who, signal: &str) -> anyhow::Result<()> {
-        let on = if who == Who::Operators { self.nodes_of_operators()? } else { vec![node.to_owned()] };
-        for node in on {
-            call(self.on(&node).args(["pkill", &format!("-{signal}"), "-f", who.begins()]))?;
+        let send = format!("-{signal}");
+        let by_command =
+            |node: &str, begins: &str| call(self.on(node).args(["pkill", &send, "-f", begins])).map(drop);
+        match who {
+            Who::Agent => by_command(node, "^/usr/bin/slicewright-agent"),
+            Who::Operators => {
+                let mut nodes = self.nodes_of_operators()?.into_iter();
+                nodes.try_for_each(|node| by_command(&node, "^/usr/bin/slicewright-operator"))
+            }
+            Who::Kubelet => {
+                let to = format!("--signal={signal}");
+                call(self.on(node).args(["systemctl", "kill", &to, "kubelet"])).map(drop)
+            }
         }
-        Ok(())
     }
 
     fn nodes_of_operators(&self) -> anyhow::Result<Vec<String>> {
