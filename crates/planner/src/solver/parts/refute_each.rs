@@ -135,23 +135,28 @@ impl<'m> Patterns<'m> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::solver::instance::{Class, Column, Extra, Instance, Row, Sense};
-    use crate::solver::parts::{Decided, Orders, Part, serve_in_turn};
+    use crate::solver::parts::order::InOrder;
+    use crate::solver::parts::{Decided, Orders, Part, refill, serve_in_turn};
+    use crate::solver::program::mix;
 
     const COPIES: usize = 40;
-    /// What each thing takes; every copy has room for one, and all of them together for half as many again.
-    const SIZE: i32 = 5;
+    /// The first of the rows of what has to be done.
+    const FIRST: RowIndex = 2 * COPIES;
 
-    /// No two copies have the same room where they come close, so that they are looked at in bunches; and so many things.
-    fn unlike(things: i64) -> (Instance, Vec<Part>) {
-        let thing = 2 * COPIES;
+    /// Copies with room for 5 to 9, so that they are looked at in bunches; and so many things of each size.
+    fn unlike(sizes: &[i32], things: i64) -> (Instance, Vec<Part>) {
         let (mut rows, mut extras, mut classes, mut parts) = (vec![], vec![], vec![], vec![]);
         for copy in 0..COPIES {
             let row = rows.len();
             rows.push(Row { sense: Sense::AtLeast, rhs: 0 });
-            rows.push(Row { sense: Sense::AtMost, rhs: i64::from(SIZE) + copy as i64 % 5 });
-            let coefficients = vec![(row, -1), (row + 1, SIZE), (thing, 1)];
-            extras.push(Extra { upper: 9, coefficients, costs: vec![] });
+            rows.push(Row { sense: Sense::AtMost, rhs: 5 + copy as i64 % 5 });
+            let of_copy = extras.len();
+            for (size, thing) in sizes.iter().zip(FIRST..) {
+                let coefficients = vec![(row, -1), (row + 1, *size), (thing, 1)];
+                extras.push(Extra { upper: 9, coefficients, costs: vec![] });
+            }
             let column = Column { coefficients: vec![(row, 7)], costs: vec![] };
             classes.push(Class { count: 1, columns: [column].into() });
             parts.push(Part {
@@ -159,23 +164,49 @@ mod tests {
                 rows: vec![row, row + 1],
                 counts: vec![0, 1],
                 classes: vec![copy],
-                extras: vec![copy],
+                extras: (of_copy..extras.len()).collect(),
             });
         }
-        rows.push(Row { sense: Sense::Equal, rhs: things });
-        // What is not wanted costs nothing, and what is wanted and not done costs one.
-        for costs in [vec![0], vec![1]] {
-            extras.push(Extra { upper: things, coefficients: vec![(thing, 1)], costs });
+        for thing in (FIRST..).take(sizes.len()) {
+            rows.push(Row { sense: Sense::Equal, rhs: things });
+            // What is not wanted costs nothing, and what is wanted and not done costs one.
+            for costs in [vec![0], vec![1]] {
+                extras.push(Extra { upper: things, coefficients: vec![(thing, 1)], costs });
+            }
         }
         (Instance { rows, classes, extras, levels: 1 }, parts)
+    }
+
+    /// Whatever was refuted before, and by whichever prices: what is done in some state can be done.
+    #[test]
+    fn what_can_be_done_is_never_refuted() {
+        let (instance, parts) = unlike(&[2, 3, 4, 5], 60);
+        let model = Model::new(&instance, &parts, 1);
+        let copies: Vec<usize> = (0..COPIES).collect();
+        let mut patterns = Patterns::new(&model, &[]).expect("there are many parts");
+        let mut refuted = 0;
+        for seed in 0..40_u64 {
+            let mut fit = InOrder::new(&model, refill::nothing(&model), &copies);
+            for turn in 0..400_u64 {
+                fit.first_fit(FIRST + mix(seed << 32 | turn) as usize % 4);
+            }
+            let done = fit.state.sums(&model, false);
+            assert!(!patterns.refute(&done, &fit.state), "seed {seed}: {:?} are done", &done[FIRST..]);
+            for row in FIRST..FIRST + 4 {
+                let mut more = done.clone();
+                more[row] += 3;
+                refuted += usize::from(more[row] <= 60 && patterns.refute(&more, &fit.state));
+            }
+        }
+        assert!(refuted > 20, "{refuted} were refuted, so this says little");
     }
 
     /// To all copies together it looks as if there were room enough.
     #[test]
     fn that_no_copy_has_room_for_one_more_is_proved_copy_by_copy() {
         let things = COPIES as i64 + 3;
-        let (instance, parts) = unlike(things);
-        let queue = vec![2 * COPIES; COPIES + 3];
+        let (instance, parts) = unlike(&[5], things);
+        let queue = vec![FIRST; COPIES + 3];
         let orders =
             Orders { copies: (0..COPIES).collect(), starts: vec![], turns: vec![(0, queue.clone())] };
         let decided = serve_in_turn(&instance, &parts, &orders, (0, &queue)).expect("there are many parts");
