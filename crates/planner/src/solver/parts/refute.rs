@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::model::Model;
-use super::refute_each::Patterns;
+use super::refute_each::{Patterns, wanted_or_not};
 use super::split::State;
 use super::{Merged, Part};
 use crate::solver::basis::End;
@@ -56,21 +56,9 @@ impl<'m> Refuter<'m> {
         let (projection, _) = Projection::new(&instance, held, &mut memory);
         let row_of: HashMap<RowIndex, RowIndex> =
             rows.into_iter().enumerate().filter_map(|(row, now)| Some((now?, row))).collect();
-        let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
-        for (e, extra) in instance.extras.iter().enumerate().filter(|(e, _)| !of_part[*e]) {
-            if let [(now, 1)] = extra.coefficients[..]
-                && let Some(row) = row_of.get(&now).copied()
-                && model.coverable[row]
-                && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
-            {
-                pairs.entry(row).or_default()[usize::from(cost > 0)] = Some(projection.block_of_extra(e));
-            }
-        }
-        let blocks = pairs.into_iter().filter_map(|(row, pair)| {
-            let [Some(rest), Some(first)] = pair else { return None };
-            Some((row, (rest, first, model.instance.rows[row].rhs)))
-        });
-        let of_row = blocks.collect();
+        let extras = instance.extras.iter().enumerate().filter(|(e, _)| !of_part[*e]);
+        let blocks = extras.map(|(e, extra)| (projection.block_of_extra(e), extra));
+        let of_row = wanted_or_not(model, level, blocks, |row| row_of.get(&row).copied());
         let patterns = Patterns::new(model, held);
         Self { program: projection.program, of_row, prices: vec![], left: PRICES, patterns }
     }

@@ -12,7 +12,7 @@ use super::price::{BITS, Prices};
 use super::split::State;
 use super::steady::{self, towards};
 use crate::solver::basis::End;
-use crate::solver::instance::{Instance, RowIndex};
+use crate::solver::instance::{Extra, Instance, RowIndex};
 use crate::solver::simplex::Simplex;
 use crate::solver::work::{Allowance, done};
 
@@ -49,21 +49,7 @@ impl<'m> Patterns<'m> {
         if !model.are_many || model.kinds.len() > MANY {
             return None;
         }
-        let level = held.len();
-        let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
-        for (e, extra) in model.rest_extras.iter().enumerate() {
-            if let [(row, 1)] = extra.coefficients[..]
-                && model.coverable[row]
-                && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
-            {
-                pairs.entry(row).or_default()[usize::from(cost > 0)] = Some(e);
-            }
-        }
-        let both = pairs.into_iter().filter_map(|(row, pair)| {
-            let [Some(rest), Some(first)] = pair else { return None };
-            Some((row, (rest, first, model.instance.rows[row].rhs)))
-        });
-        let of_row = both.collect();
+        let of_row = wanted_or_not(model, held.len(), model.rest_extras.iter().enumerate(), Some);
         let (model, pool) = (model.clone(), Pool::new(model));
         Some(Self { model, held: held.to_vec(), pool, of_row, known: vec![], left: PRICES })
     }
@@ -133,10 +119,35 @@ impl<'m> Patterns<'m> {
     }
 }
 
+/// By row: where the extras stand that are of what is not wanted, which cost nothing at the level, and of what is wanted and
+/// not done, which cost one; and how much there is of the row. `row_of`: the row of the model behind one of the extras.
+pub(super) fn wanted_or_not<'e>(
+    model: &Model<'_>,
+    level: usize,
+    extras: impl Iterator<Item = (usize, &'e Extra)>,
+    row_of: impl Fn(RowIndex) -> Option<RowIndex>,
+) -> HashMap<RowIndex, (usize, usize, i64)> {
+    let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
+    for (at, extra) in extras {
+        if let [(row, 1)] = extra.coefficients[..]
+            && let Some(row) = row_of(row)
+            && model.coverable[row]
+            && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
+        {
+            pairs.entry(row).or_default()[usize::from(cost > 0)] = Some(at);
+        }
+    }
+    let both = pairs.into_iter().filter_map(|(row, pair)| {
+        let [Some(rest), Some(first)] = pair else { return None };
+        Some((row, (rest, first, model.instance.rows[row].rhs)))
+    });
+    both.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::instance::{Class, Column, Extra, Instance, Row, Sense};
+    use crate::solver::instance::{Class, Column, Row, Sense};
     use crate::solver::parts::order::InOrder;
     use crate::solver::parts::{Decided, Orders, Part, refill, serve_in_turn};
     use crate::solver::program::mix;
