@@ -64,6 +64,7 @@ use planner::names::NodeName;
 use memory::Memory;
 use objects::Key;
 
+pub use fleet::Readings;
 pub use objects::Objects;
 pub use problem::{Problem, Severity};
 pub use rollout::names;
@@ -107,10 +108,23 @@ impl Default for Settings {
 /// Looks at all objects at one moment.
 #[must_use]
 pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> ClusterView {
+    observe_next(objects, catalog, settings, now, &mut Readings::default())
+}
+
+/// The same, in less time where most objects are those of the time before: what was read of their nodes is kept in
+/// `readings`, which are of one catalog.
+#[must_use]
+pub fn observe_next(
+    objects: &Objects,
+    catalog: &Catalog,
+    settings: &Settings,
+    now: Timestamp,
+    readings: &mut Readings,
+) -> ClusterView {
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
-        fleet::read(objects, catalog, &policies, settings, now, &mut problems);
+        fleet::read(objects, catalog, &policies, settings, now, readings, &mut problems);
     let requests::Demand { requests, starting, queued, unheard } =
         requests::all(objects, &inventory, settings, now, &mut problems);
     // What they ask for is not known, so that the whole node stays as it is.
