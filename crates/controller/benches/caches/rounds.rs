@@ -127,8 +127,7 @@ pub(crate) fn play(store: &mut Store, answers_checks: bool) -> Rounds {
                 now,
             };
             let planned = next_round(&input, session).planned;
-            let is_agent =
-                |node: &&Arc<observe::NodeView>| node.actuator == observe::Actuator::Agent;
+            let is_agent = |node: &&Arc<observe::NodeView>| node.actuator == observe::Actuator::Agent;
             (planned.report.requests.len(), planned.view.nodes.values().filter(is_agent).count())
         });
         (requests, by_agents) = count;

@@ -27,6 +27,8 @@ pub struct Readings {
     /// When they were last used.
     at: Timestamp,
     nodes: BTreeMap<String, Kept>,
+    /// How many were made.
+    made: u64,
 }
 
 /// What all nodes are read by. When it changes, each is read again.
@@ -63,6 +65,18 @@ impl Common {
 }
 
 impl Readings {
+    /// How many readings were made so far: a round over the same objects makes none.
+    #[must_use]
+    pub const fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Of how many nodes a reading is kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Begins a round. What is kept is of no use to it where what is common to all nodes has changed, or a clock was
     /// put back.
     pub(super) fn common(&mut self, common: Common, now: Timestamp) -> Arc<Common> {
@@ -86,6 +100,7 @@ impl Readings {
         let is_kept = self.nodes.get(own.name).is_some_and(|kept| kept.is_of(own, now));
         if !is_kept {
             self.nodes.insert(own.name.clone(), Kept::new(own, read()));
+            self.made += 1;
         }
         &self.nodes[own.name].read
     }
