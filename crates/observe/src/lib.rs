@@ -125,8 +125,9 @@ pub fn observe_next(
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, readings, &mut problems);
+    let speakers = requests::speakers(objects);
     let requests::Demand { requests, starting, queued, unheard } =
-        requests::all(objects, &inventory, settings, now, &mut problems);
+        requests::all(objects, &speakers, &inventory, settings, now, &mut problems);
     // What they ask for is not known, so that the whole node stays as it is.
     for (name, to) in &unheard {
         if let Some(node) = inventory.nodes.get_mut(name) {
@@ -161,7 +162,7 @@ pub fn observe_next(
         drifts,
         policies,
         rollouts,
-        idle: idle::idle_holders(objects, now),
+        idle: idle::idle_holders(objects, &speakers, now),
         under_way,
         problems,
     }
