@@ -1,8 +1,8 @@
 //! What was read of nodes in the round before. A node whose objects are the same ones is not read again: of a
 //! thousand, nearly all stay as they are from one round to the next.
 //!
-//! Objects are compared by identity. Whoever holds them replaces one that has changed, so that two that are the
-//! same object are equal; what is equal and not the same is read again, which costs time and nothing else.
+//! Objects are compared by identity. What is kept holds them, too, so that nobody can change one in its place, and no
+//! other one can come to stand there. What is equal and not the same is read again, which costs time and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -61,7 +61,7 @@ pub(super) struct ReadNode {
     /// What everybody reads of it, where it has GPUs or something is remembered of it.
     pub(super) view: Option<Arc<NodeView>>,
     /// What the planner reads of it, where it has GPUs.
-    pub(super) node: Option<inventory::Node>,
+    pub(super) node: Option<Arc<inventory::Node>>,
     /// The GPUs that several pods share, or that nobody cuts.
     pub(super) seating: Option<Seating>,
     pub(super) problems: Vec<Problem>,
@@ -198,7 +198,7 @@ pub(super) fn read_node(own: &Own<'_>, beside: &Beside<'_>, now: Timestamp) -> R
         {
             read.seating = Some(seating);
         }
-        read.node = Some(built);
+        read.node = Some(Arc::new(built));
     }
     let uid = node.metadata.uid.clone().unwrap_or_default();
     read.turns_at = holds::turns_at(&memory, now);
