@@ -77,6 +77,14 @@ pub(crate) fn offers_otherwise(facts: &Observed, memory: &Memory, now: Timestamp
     })
 }
 
+/// When another of these reasons holds by time alone, or no longer holds.
+pub(crate) fn turns_at(memory: &Memory, now: Timestamp) -> Option<Timestamp> {
+    let Memory { progress, .. } = memory;
+    let doubted =
+        progress.offers_otherwise_since.map(|since| since + rollout::Settings::default().stable_for);
+    progress.cooldown_until.into_iter().chain(doubted).filter(|at| *at > now).min()
+}
+
 fn failed(memory: &Memory) -> Option<Hold> {
     let progress = &memory.progress;
     let why = match progress.phase {

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
 use mig::ProfileName;
-use planner::names::NodeName;
+use planner::names::{NodeName, RequestId};
 
 use crate::objects::{Key, Objects};
-use crate::owners;
 use crate::pods::{self, Life};
 
 /// How long after its last activity a workbench counts as idle. The store keeps
@@ -39,22 +39,25 @@ pub struct IdleHolders {
 }
 
 /// Who is idle now.
-pub(crate) fn idle_holders(objects: &Objects, now: Timestamp) -> IdleHolders {
+pub(crate) fn idle_holders(
+    objects: &Objects,
+    speakers: &BTreeMap<RequestId, &Pod>,
+    now: Timestamp,
+) -> IdleHolders {
     let mut found = IdleHolders::default();
     if objects.notebooks.values().all(|notebook| notebook.last_activity().is_none()) {
         return found;
     }
     // The store keeps hours, and thousands of workbenches were last used in a few of them.
     let mut times: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
-    for pod in objects.pods.values() {
+    for (root, pod) in speakers.iter().filter(|(root, _)| root.kind == "Notebook") {
         let Some(spec) = &pod.spec else { continue };
         let Some(node) = spec.node_name.as_ref().filter(|name| !name.is_empty()) else { continue };
         if pods::life(pod) == Life::Ended {
             continue;
         }
-        let root = owners::root(objects, pod);
-        let key = (root.namespace, root.name);
-        let notebook = objects.notebooks.get(&key).filter(|_| root.kind == "Notebook");
+        let key = (root.namespace.clone(), root.name.clone());
+        let notebook = objects.notebooks.get(&key);
         let Some((notebook, said)) = notebook.and_then(|lab| Some((lab, lab.says_last_activity()?))) else {
             continue;
         };

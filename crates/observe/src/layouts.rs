@@ -142,7 +142,8 @@ pub(crate) fn strategy(
     node: &Node,
     gpu_node: Option<&GpuNode>,
     memory: &Memory,
-    objects: &Objects,
+    rest: &Objects,
+    of_cluster: Strategy,
 ) -> Strategy {
     let labels = crate::known_labels::known_labels(node, gpu_node, memory);
     let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
@@ -151,7 +152,7 @@ pub(crate) fn strategy(
     }
     // Each node has its own then, and one of which feature discovery says everything but that has none.
     let is_labelled = label(node, names::PRODUCT).is_some();
-    if is_labelled && is_open(objects) { Strategy::None } else { of_cluster(objects) }
+    if is_labelled && is_open(rest) { Strategy::None } else { of_cluster }
 }
 
 /// Whether `ClusterPolicy` leaves the strategy to each node's configuration.
@@ -174,7 +175,7 @@ const ASKED: usize = 64;
 /// configuration does, or else there is no strategy: GPU feature discovery
 /// labels nodes accordingly, and with none it leaves the label out. Where
 /// nobody says anything at all, a node that offers profiles is mixed.
-fn of_cluster(objects: &Objects) -> Strategy {
+pub(crate) fn of_cluster(objects: &Objects) -> Strategy {
     let Some(policy) = objects.cluster_policies.values().next() else { return Strategy::Mixed };
     if !policy.spec.mig.strategy.is_empty() {
         return named(&policy.spec.mig.strategy);

@@ -64,6 +64,7 @@ use planner::names::NodeName;
 use memory::Memory;
 use objects::Key;
 
+pub use fleet::Readings;
 pub use objects::Objects;
 pub use problem::{Problem, Severity};
 pub use rollout::names;
@@ -107,12 +108,26 @@ impl Default for Settings {
 /// Looks at all objects at one moment.
 #[must_use]
 pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> ClusterView {
+    observe_next(objects, catalog, settings, now, &mut Readings::default())
+}
+
+/// The same, in less time where most objects are those of the time before: what was read of their nodes is kept in
+/// `readings`, which are of one catalog.
+#[must_use]
+pub fn observe_next(
+    objects: &Objects,
+    catalog: &Catalog,
+    settings: &Settings,
+    now: Timestamp,
+    readings: &mut Readings,
+) -> ClusterView {
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
-        fleet::read(objects, catalog, &policies, settings, now, &mut problems);
+        fleet::read(objects, catalog, &policies, settings, now, readings, &mut problems);
+    let speakers = requests::speakers(objects);
     let requests::Demand { requests, starting, queued, unheard } =
-        requests::all(objects, &inventory, settings, now, &mut problems);
+        requests::all(objects, &speakers, &inventory, settings, now, &mut problems);
     // What they ask for is not known, so that the whole node stays as it is.
     for (name, to) in &unheard {
         if let Some(node) = inventory.nodes.get_mut(name) {
@@ -147,7 +162,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         drifts,
         policies,
         rollouts,
-        idle: idle::idle_holders(objects, now),
+        idle: idle::idle_holders(objects, &speakers, now),
         under_way,
         problems,
     }

@@ -2,6 +2,7 @@
 //! says that it is not.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::foreign::HardwareProfile;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -23,7 +24,7 @@ use ever::Fleet;
 /// Judges every hardware profile that offers slices or GPUs.
 pub fn check(
     objects: &Objects,
-    views: &BTreeMap<NodeName, NodeView>,
+    views: &BTreeMap<NodeName, Arc<NodeView>>,
     inventory: &Inventory,
     policies: &[Policy],
     problems: &mut Vec<Problem>,

@@ -1,6 +1,7 @@
 //! The pods that are bound to a node, read once for all uses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -70,8 +71,8 @@ fn controller(pod: &Pod) -> Option<&OwnerReference> {
 }
 
 /// All pods that have a node, by node.
-pub(crate) fn by_node(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
-    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+pub(crate) fn by_node(objects: &Objects) -> BTreeMap<&str, Vec<&Arc<Pod>>> {
+    let mut on_node: BTreeMap<&str, Vec<&Arc<Pod>>> = BTreeMap::new();
     for pod in objects.pods.values() {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         if let Some(node) = node.filter(|node| !node.is_empty()) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use planner::demand::Request;
-use planner::inventory::Inventory;
+use planner::inventory::{self, Inventory};
 
 use crate::pods;
 use crate::usage::Held;
@@ -26,8 +26,11 @@ pub(crate) fn free_on(node: &Node, held: &Held) -> BTreeMap<String, i64> {
 pub(crate) fn forget_unrequested(inventory: &mut Inventory, requests: &[Request]) {
     let requested: BTreeSet<&String> =
         requests.iter().flat_map(|request| request.constraints.other_resources.keys()).collect();
-    let seating = inventory.seating.values_mut().map(|seating| &mut seating.node);
-    for node in inventory.nodes.values_mut().chain(seating) {
-        node.other_resources.retain(|resource, _| requested.contains(resource));
-    }
+    let forget =
+        |node: &mut inventory::Node| node.other_resources.retain(|resource, _| requested.contains(resource));
+    // Most nodes have none, and stay those that the round before had.
+    let has_such =
+        |node: &inventory::Node| node.other_resources.keys().any(|resource| !requested.contains(resource));
+    inventory.nodes.change(has_such, forget);
+    inventory.seating.values_mut().for_each(|seating| forget(&mut seating.node));
 }

@@ -41,19 +41,19 @@ pub struct Demand {
     pub unheard: Vec<(NodeName, RequestId)>,
 }
 
-/// Everything that is asked for.
+/// Everything that is asked for, where these pods speak for their requests.
 pub fn all(
     objects: &Objects,
+    siblings: &BTreeMap<RequestId, &Pod>,
     inventory: &Inventory,
     settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> Demand {
     let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
-    let siblings = speakers(objects);
     let mut waiting: BTreeMap<RequestId, Waits> = BTreeMap::new();
     let mut most_each = BTreeMap::new();
-    for (id, pod) in &siblings {
+    for (id, pod) in siblings {
         let life = pods::life(pod);
         if life == pods::Life::Ended {
             continue;
@@ -75,7 +75,7 @@ pub fn all(
         }
     }
     let mut counted = Counted::new(inventory);
-    let queues = Queues::new(objects, &siblings, settings.blocked_after, now);
+    let queues = Queues::new(objects, siblings, settings.blocked_after, now);
     // A part of them would be misread: a flavor that is not known has labels and taints.
     let (queued, to_come) = match objects.unread_queues.is_empty() {
         true => queues.read(&mut counted, &mut requests, problems),
@@ -128,7 +128,7 @@ pub fn all(
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
-    let apart = apart::mark(&mut requests, &siblings, &to_come, objects, inventory);
+    let apart = apart::mark(&mut requests, siblings, &to_come, objects, inventory);
     queued::tie(&mut requests, &queued);
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);

@@ -2,6 +2,7 @@
 //! them reads these facts; no later step reads an object's labels.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mig::GpuResource;
@@ -30,7 +31,7 @@ use crate::shared::SharedNode;
 #[derive(Clone, Debug, Default)]
 pub struct ClusterView {
     /// The nodes that have GPUs, or of which something is remembered.
-    pub nodes: BTreeMap<NodeName, NodeView>,
+    pub nodes: BTreeMap<NodeName, Arc<NodeView>>,
     /// All nodes as machines, those without GPUs included.
     pub hosts: BTreeMap<NodeName, Host>,
     /// What is remembered of nodes that are not there.
@@ -64,6 +65,14 @@ pub struct ClusterView {
     pub under_way: UnderWay,
     /// What is wrong or worth knowing, errors first.
     pub problems: Vec<Problem>,
+}
+
+impl ClusterView {
+    /// A node that has GPUs, or of which something is remembered.
+    #[must_use]
+    pub fn node(&self, name: &NodeName) -> Option<&NodeView> {
+        self.nodes.get(name).map(Arc::as_ref)
+    }
 }
 
 /// One node.

@@ -114,8 +114,10 @@ mod tests {
 
     #[test]
     fn a_policy_without_a_selector_selects_nothing() {
-        let inventory =
-            Inventory { nodes: BTreeMap::from([("blade".into(), node("research"))]), ..Inventory::default() };
+        let inventory = Inventory {
+            nodes: [("blade".into(), node("research"))].into_iter().collect(),
+            ..Inventory::default()
+        };
         let mut all = policy("careless", 9, &[]);
         all.nodes.clear();
         assert_eq!(policy_of(&inventory, &[all]), Assignment::default());

@@ -1,5 +1,7 @@
 //! The GPUs and slices of the fleet, and how well they are known.
 
+mod nodes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
 use crate::offered::Offered;
 
+pub use nodes::{Iter, IterMut, Nodes};
+
 /// The fleet as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// All nodes that have GPUs.
-    pub nodes: BTreeMap<NodeName, Node>,
+    pub nodes: Nodes,
     /// The nodes of which no GPU is cut, or that share their whole GPUs beside slices, and how many pods may have each of
     /// these GPUs. Nothing is planned for them: the scheduler alone gives them away, and who waits for one is told who
     /// has them.

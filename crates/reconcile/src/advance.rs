@@ -1,6 +1,7 @@
 //! The next safe step of every node, whoever changes it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use observe::NodeView;
 use observe::memory::Memory;
@@ -173,7 +174,7 @@ impl Known {
 /// The nodes that we look after: those with GPUs, and those of which a
 /// rollout is remembered. One whose memory cannot be read is left alone.
 fn names(planned: &PlannedRound) -> Vec<NodeName> {
-    let is_ours = |(name, view): &(&NodeName, &NodeView)| {
+    let is_ours = |(name, view): &(&NodeName, &Arc<NodeView>)| {
         let Memory { progress, unreadable, swapped: _ } = &view.memory;
         (planned.view.inventory.nodes.contains_key(*name) || *progress != Progress::default())
             && unreadable.is_none()

@@ -146,7 +146,7 @@ fn status(
         None => BTreeMap::new(),
     };
     // What an agent has left behind is taken out first; what we see is written when it is gone.
-    let left_behind = planned.view.nodes.get(name).is_some_and(NodeView::is_without_agent);
+    let left_behind = planned.view.node(name).is_some_and(NodeView::is_without_agent);
     let observed = match node {
         _ if left_behind => None,
         Some(node) if !observe::hardware::has_report_of_agent(old) => {
@@ -172,7 +172,7 @@ fn status(
     let on_its_way = changing && !matches!(outlook, Some(rollout::Outlook::Idle));
     let slices = match node {
         Some(node) if !on_its_way => {
-            let shared = planned.view.nodes.get(name).and_then(NodeView::shared_gpus);
+            let shared = planned.view.node(name).and_then(NodeView::shared_gpus);
             Some(shared.map_or_else(
                 || in_one_line(node),
                 |(gpus, config)| {

@@ -6,13 +6,14 @@ use mig::Catalog;
 use observe::ClusterView;
 use observe::memory::Memory;
 use planner::check::JudgedPlan;
-use planner::decide::{Decision, Session, decide_next};
+use planner::decide::{Decision, decide_next};
 use planner::names::{NodeName, PolicyName};
 use planner::report::Report;
 use rollout::Progress;
 
 use crate::gangs::{MOST_PLANS, keep_apart};
 use crate::input::Input;
+use crate::session::Session;
 use crate::surge;
 
 /// What is known of the cluster at one moment, and what is planned for it.
@@ -55,14 +56,21 @@ pub fn plan_round(input: &Input<'_>) -> PlannedRound {
     plan_next_round(input, &mut Session::default())
 }
 
-/// The same, with what the planner has kept of the rounds before: it saves time and changes nothing.
+/// The same, with what is kept of the rounds before: it saves time and changes nothing.
 #[must_use]
 pub fn plan_next_round(input: &Input<'_>, session: &mut Session) -> PlannedRound {
-    let mut view = see(input);
+    let Session { readings, planner } = session;
+    let mut view = observe::observe_next(
+        input.objects,
+        Catalog::builtin(),
+        &input.settings.observe,
+        input.now,
+        readings,
+    );
     let mut plans = 1;
     let Decision { plan, mut report } = loop {
         let ClusterView { inventory, requests, policies, under_way, .. } = &view;
-        let decision = decide_next(session, inventory, requests, policies, under_way);
+        let decision = decide_next(planner, inventory, requests, policies, under_way);
         if plans == MOST_PLANS || !keep_apart(&mut view, &decision.report) {
             break decision;
         }

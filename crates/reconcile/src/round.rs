@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use api::GpuPartitionPolicyStatus;
 use jiff::Timestamp;
 use observe::objects::UnservedQuota;
-use planner::decide::Session;
 use planner::inventory::Hold;
 use planner::names::{NodeName, PolicyName};
 use rollout::{Advance, Progress};
@@ -23,6 +22,7 @@ use crate::plugin_pointer;
 use crate::policy_status::statuses;
 use crate::promises::promises;
 use crate::send_back::send_back;
+use crate::session::Session;
 use crate::siblings::behind;
 
 /// What one round found, decided and says.
@@ -68,7 +68,7 @@ pub fn round(input: &Input<'_>) -> Round {
     next_round(input, &mut Session::default())
 }
 
-/// The same round, in less time where the rounds before were like it: what the planner keeps of them is in
+/// The same round, in less time where the rounds before were like it: what is kept of them is in
 /// the session, which its caller keeps. One that is lost costs time and nothing else.
 pub fn next_round(input: &Input<'_>, session: &mut Session) -> Round {
     follow(input, plan_next_round(input, session))

@@ -184,7 +184,7 @@ impl Teller<'_> {
                 let key = planner::names::NodeName(name.clone());
                 let outlook = self.operator.outlooks.get(&key).and_then(waits);
                 let seen = planned.view.inventory.nodes.get(&key);
-                let shared = planned.view.nodes.get(&key).and_then(observe::NodeView::sharing_in_words);
+                let shared = planned.view.node(&key).and_then(observe::NodeView::sharing_in_words);
                 let policy = planned.policy_of.get(&key);
                 let mut lines = answers::node(name, seen, policy, outlook.as_deref(), shared.as_deref());
                 let advice = observe::sharing::advice(&labels, seen);

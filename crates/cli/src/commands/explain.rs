@@ -174,7 +174,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
                 "name": id,
                 "policy": assignment.policy_of.get(id),
                 "held": node.hold.as_ref().map(ToString::to_string),
-                "sharing": question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words),
+                "sharing": question.seen.node(id).and_then(observe::NodeView::sharing_in_words),
                 "seats": seats,
                 "gpus": node.gpus.iter().map(|(index, gpu)| structured::gpu(index.0, gpu)).collect::<Vec<_>>(),
                 "plan": decision.plan.steps.iter().find(|step| step.node == *id),
@@ -317,7 +317,7 @@ fn node(
     if let Some(hold) = &node.hold {
         writeln!(out, "  nothing on it changes: {hold}")?;
     }
-    if let Some(shared) = question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words) {
+    if let Some(shared) = question.seen.node(id).and_then(observe::NodeView::sharing_in_words) {
         writeln!(out, "  sharing: {shared}")?;
     }
     let warnings = question.seen.nodes.get(id).map(|view| view.sharing_warnings(&labels, Some(node)));

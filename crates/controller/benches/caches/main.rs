@@ -320,11 +320,11 @@ fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) 
     let played = rounds::play(&mut store, has_queues);
     let objects = &store.objects;
     println!(
-        "| nodes | pods | workbenches | workloads | model servers | agents | requests | filled, MiB | most, MiB | first round | next round |"
+        "| nodes | pods | workbenches | workloads | model servers | agents | requests | filled, MiB | most, MiB | first round | next round | after a pod was written |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} |",
+        "| {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2?} | {:.2?} | {:.2?} |",
         objects.nodes.len(),
         store.pods_kept(),
         objects.notebooks.len(),
@@ -336,6 +336,7 @@ fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) 
         memory("VmHWM:") - before,
         played.first,
         played.next,
+        played.written,
     );
 }
 

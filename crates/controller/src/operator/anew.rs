@@ -7,6 +7,7 @@
 //! dates from before the restore until they report it again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use reconcile::Obstacles;
@@ -19,6 +20,42 @@ use crate::publish::news::SentEvents;
 use crate::retries::Retries;
 use crate::store::Store;
 use crate::watch::BACKLOG;
+
+/// How long no node is changed, since the data of the API went back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settling {
+    /// It is over, or there is nothing from which the cluster would have to recover.
+    Over,
+    /// No round has looked since. It takes its time to read everything again, and until then nobody has seen the cluster
+    /// recover or been told: the time counts from the round that does.
+    FromNextRound,
+    /// Until this moment.
+    Until(Timestamp),
+}
+
+impl Settling {
+    pub(super) const fn lasts(self) -> bool {
+        !matches!(self, Self::Over)
+    }
+
+    /// A clock was set by so much.
+    pub(super) fn moves_with_the_clock(&mut self, jump: SignedDuration) {
+        if let Self::Until(until) = self {
+            *until += jump;
+        }
+    }
+
+    /// Until when it lasts, for a round that begins now; `None` if it is over.
+    fn until(&mut self, now: Timestamp, long: Duration) -> Option<Timestamp> {
+        let until = match *self {
+            Self::Over => None,
+            Self::FromNextRound => Some(now + SignedDuration::try_from(long).unwrap_or_default()),
+            Self::Until(until) => Some(until).filter(|until| *until > now),
+        };
+        *self = until.map_or(Self::Over, Self::Until);
+        until
+    }
+}
 
 impl Operator {
     /// Notices that the data went back: from now on nothing more is done on
@@ -39,9 +76,8 @@ impl Operator {
 
     /// What keeps this round's actions from being done.
     pub(super) fn obstacles(&mut self, now: Timestamp) -> Obstacles {
-        self.settles_until = self.settles_until.filter(|until| *until > now);
         Obstacles {
-            settles_until: self.settles_until,
+            settles_until: self.settling.until(now, self.settings.settle_after_restore),
             map: self.refused.map(),
             plugin_map: self.refused.plugin_map(),
             plugin_pointer: self.refused.plugin_pointer(),
@@ -52,9 +88,12 @@ impl Operator {
 
     /// Begins anew, if the data went back.
     pub(super) fn begin_anew_if_due(&mut self) {
-        if self.store.went_back().is_none() {
-            return;
+        if self.store.went_back().is_some() {
+            self.begin_anew();
         }
+    }
+
+    fn begin_anew(&mut self) {
         self.metrics.went_back();
         self.executor.went_back = CancellationToken::new();
         let (sender, changes) = mpsc::channel(BACKLOG);
@@ -72,8 +111,38 @@ impl Operator {
         self.undone = undone::Undone::new(self.settings.longest_retry);
         self.outdated = BTreeSet::new();
         self.wake = None;
-        let settles = SignedDuration::try_from(self.settings.settle_after_restore).unwrap_or_default();
-        self.settles_until = Some(self.settings.clock.now() + settles);
+        self.settling = Settling::FromNextRound;
         self.touch();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use super::super::jumps::tests::replica;
+
+    /// On a busy machine everything is read again only after that time: then too the first round does nothing to a node,
+    /// and says why.
+    #[tokio::test]
+    async fn after_a_restore_the_time_without_changes_begins_when_a_round_looks() {
+        let ahead = Arc::default();
+        let mut replica = replica(&ahead);
+        let mut round = |after: i64| {
+            ahead.fetch_add(after, Ordering::SeqCst);
+            let now = replica.settings.clock.now();
+            let lasts = replica.obstacles(now).settling(now).is_some();
+            assert_eq!(lasts, replica.settling.lasts(), "for whatever else is not done meanwhile");
+            if after == 0 {
+                replica.begin_anew();
+                assert!(replica.settling.lasts());
+            }
+            lasts
+        };
+        assert!(!round(0), "nothing went back");
+        assert!(round(3600), "an hour later a round looks for the first time");
+        assert!(round(100));
+        assert!(!round(30), "two minutes after that");
     }
 }

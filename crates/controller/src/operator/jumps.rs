@@ -71,16 +71,14 @@ impl Operator {
                 *since = (*since + jump).min(now);
             }
         }
-        if let Some(until) = &mut self.settles_until {
-            *until += jump;
-        }
+        self.settling.moves_with_the_clock(jump);
         self.wake = None;
         self.touch();
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, Ordering};
@@ -128,7 +126,7 @@ mod tests {
 
     /// A replica whose clock people set: it remembers something of one node. It
     /// has not got the lease, and nobody listens where it would ask for it.
-    fn replica(ahead: &Arc<AtomicI64>) -> Operator {
+    pub(in super::super) fn replica(ahead: &Arc<AtomicI64>) -> Operator {
         let ahead = Arc::clone(ahead);
         let says = move || clock::now() + SignedDuration::from_secs(ahead.load(Ordering::SeqCst));
         let settings = Settings { clock: Clock::told_by(says), ..Settings::new("me", "ns") };

@@ -156,8 +156,8 @@ struct Operator {
     batch: Batch,
     /// When to look even if nothing changes.
     wake: Option<Timestamp>,
-    /// Until when nothing is done to nodes, since the API's data went back.
-    settles_until: Option<Timestamp>,
+    /// How long nothing is done to nodes, since the API's data went back.
+    settling: anew::Settling,
     /// Whether the clock was set.
     jumps: jumps::Jumps,
     /// Whether we wrote at the last turn.
@@ -219,7 +219,7 @@ impl Operator {
             versions: BTreeMap::new(),
             outdated: BTreeSet::new(),
             wake: None,
-            settles_until: None,
+            settling: anew::Settling::Over,
             jumps: jumps::Jumps::default(),
             led: false,
             withdraws: false,

@@ -31,7 +31,7 @@ impl Operator {
         now: Timestamp,
         awaited: &mut Vec<Subject>,
     ) -> usize {
-        if self.settings.kueue != Kueue::AdmissionCheck || self.settles_until.is_some() {
+        if self.settings.kueue != Kueue::AdmissionCheck || self.settling.lasts() {
             return 0;
         }
         let inactive: Vec<_> = objects

@@ -342,7 +342,7 @@ impl Operator {
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
         let in_force = round.planned.view.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";
-        let settles = self.settles_until.is_some();
+        let settles = self.settling.lasts();
         if !self.settings.patch_cluster_policy || settles || !there || !in_force || !self.may_write(what) {
             return 0;
         }

@@ -52,7 +52,8 @@ fn requests(store: &Store) -> Vec<Request> {
     let inventory = planner::inventory::Inventory::default();
     let settings = observe::Settings::default();
     let now = "2026-11-20T09:00:00Z".parse().unwrap();
-    observe::requests::all(&store.objects, &inventory, &settings, now, &mut Vec::new()).requests
+    let speakers = observe::requests::speakers(&store.objects);
+    observe::requests::all(&store.objects, &speakers, &inventory, &settings, now, &mut Vec::new()).requests
 }
 
 #[test]

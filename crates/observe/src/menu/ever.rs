@@ -2,6 +2,7 @@
 //! selects, by its policy, and under this name. What is taken now is no reason: people wait for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::foreign::HardwareProfile;
 use mig::resource::Unit;
@@ -21,7 +22,7 @@ use crate::view::NodeView;
 /// What there is, and who decides on it.
 pub(super) struct Fleet<'a> {
     objects: &'a Objects,
-    views: &'a BTreeMap<NodeName, NodeView>,
+    views: &'a BTreeMap<NodeName, Arc<NodeView>>,
     inventory: &'a Inventory,
     policies: &'a [Policy],
     policy_of: BTreeMap<NodeName, PolicyName>,
@@ -30,7 +31,7 @@ pub(super) struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     pub(super) fn new(
         objects: &'a Objects,
-        views: &'a BTreeMap<NodeName, NodeView>,
+        views: &'a BTreeMap<NodeName, Arc<NodeView>>,
         inventory: &'a Inventory,
         policies: &'a [Policy],
     ) -> Self {

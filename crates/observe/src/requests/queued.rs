@@ -123,8 +123,12 @@ impl<'a> Queues<'a> {
         let mut unfollowed = BTreeSet::new();
         let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
+        // Of the pods of a namespace without workloads none is below an owner of one.
+        let namespaces = objects.workloads.keys().map(|(namespace, _)| namespace.as_str());
+        let namespaces: BTreeSet<&str> = namespaces.collect();
         if !kinds.is_empty() {
-            for (number, (id, pod)) in siblings.iter().enumerate() {
+            let all = siblings.iter().enumerate();
+            for (number, (id, pod)) in all.filter(|(_, (id, _))| namespaces.contains(id.namespace.as_str())) {
                 let chain = owners::chain(objects, pod);
                 if owners::is_open(objects, &chain) && pods::life(pod) == Life::Bound {
                     unfollowed.insert(id.namespace.as_str());

@@ -7,6 +7,7 @@ mod believed;
 mod fleet;
 mod foreign_hands;
 mod idle;
+mod kept;
 mod memory;
 mod menu;
 mod mounted;

@@ -13,7 +13,7 @@ use crate::policy::Policy;
 
 /// What one decision leaves for the next.
 ///
-/// Kept are: the last decision with what it was made for (a copy of the fleet and of the requests), the
+/// Kept are: the last decision with what it was made for (the fleet, whose nodes it shares with the caller's, and a copy of the requests), the
 /// possible layouts of GPUs by situation, and the solver's answers; of both as much as the last two
 /// decisions needed, and at most 64 MiB together. A change of a policy clears it.
 #[derive(Clone, Debug, Default)]

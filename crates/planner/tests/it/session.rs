@@ -1,5 +1,7 @@
 //! A session decides as one that never decided before, whatever has changed, and asks nothing twice.
 
+use std::sync::Arc;
+
 use planner::decide::{Session, decide_next, decide_while};
 use planner::inventory::{Hold, Node};
 use planner::names::NodeName;
@@ -19,7 +21,7 @@ struct Passing {
     world: World,
     under_way: UnderWay,
     /// Nodes that went, and who gave up or is served: they may come again.
-    gone: Vec<(NodeName, Node)>,
+    gone: Vec<(NodeName, Arc<Node>)>,
     left: Vec<planner::demand::Request>,
     numbers: Numbers,
 }

@@ -38,7 +38,7 @@ pub(super) fn attainable(
     product: &str,
 ) -> Option<Attainable> {
     let node = view.inventory.nodes.get(name)?;
-    let seen = view.nodes.get(name);
+    let seen = view.node(name);
     let host = Machine::read(view.hosts.get(name)?)?;
     // A node that a policy leaves uncut, as seats.
     let uncut = view.inventory.seating.get(name).zip(seen);

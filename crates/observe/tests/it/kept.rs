@@ -1,0 +1,186 @@
+//! What was read of a node is kept for the next round, and is read again as soon as anything changes that it rests
+//! on. Each step is compared with a reading for which nothing was kept.
+
+use std::sync::Arc;
+
+use api::GpuNode;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use mig::Catalog;
+use observe::{Objects, Readings, Settings, manifest};
+use planner::inventory::{Hold, Room};
+use serde_json::{Value, json};
+
+use crate::words::{cut, node, now, pod, policy};
+
+/// What an operator that runs all the time has.
+struct Running {
+    objects: Objects,
+    settings: Settings,
+    now: Timestamp,
+    readings: Readings,
+}
+
+impl Running {
+    /// Three nodes, each with a pod that holds a slice.
+    fn new() -> Self {
+        let mut running = Self {
+            objects: Objects::default(),
+            settings: Settings::default(),
+            now: now(),
+            readings: Readings::default(),
+        };
+        running.put(&policy("research"));
+        for name in ["n1", "n2", "n3"] {
+            running.put(&cut(node(name), "all-1g.10gb", &[("mig-1g.10gb", 14)]));
+            running.put(&pod("a", &format!("on-{name}"), &[("mig-1g.10gb", 1)], Some(name)));
+        }
+        assert_eq!(running.read(), 3, "at first, each node is read");
+        assert_eq!(running.read(), 0, "and then none, since nothing has changed");
+        running
+    }
+
+    fn put(&mut self, object: &Value) {
+        let mut problems = Vec::new();
+        manifest::read(&mut self.objects, "test.yaml", &object.to_string(), &mut problems);
+        assert_eq!(problems, [], "the object can be read");
+    }
+
+    /// How many nodes were read to know what is there now.
+    #[track_caller]
+    fn read(&mut self) -> u64 {
+        let before = self.readings.made();
+        let Self { objects, settings, now, readings } = self;
+        let kept = observe::observe_next(objects, Catalog::builtin(), settings, *now, readings);
+        let anew = observe::observe(objects, Catalog::builtin(), settings, *now);
+        assert_eq!(format!("{kept:?}"), format!("{anew:?}"), "what was kept changes nothing");
+        readings.made() - before
+    }
+
+    fn edit_node(&mut self, name: &str, edit: impl FnOnce(&mut Node)) {
+        edit(Arc::make_mut(self.objects.nodes.get_mut(name).expect("the node")));
+    }
+
+    fn edit_pod(&mut self, name: &str, edit: impl FnOnce(&mut Pod)) {
+        edit(Arc::make_mut(self.objects.pods.get_mut(&("a".to_owned(), name.to_owned())).expect("the pod")));
+    }
+
+    fn hold_of(&self, name: &str) -> Option<Hold> {
+        let seen = observe::observe(&self.objects, Catalog::builtin(), &self.settings, self.now);
+        crate::words::node_of(&seen, name).hold.clone()
+    }
+}
+
+fn gpu_node(name: &str, progress: Value) -> Value {
+    json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": name}, "spec": {},
+        "status": {"rollout": {"phase": "Idle", "progress": progress}},
+    })
+}
+
+#[test]
+fn a_node_is_read_again_when_one_of_its_own_objects_changes() {
+    let mut running = Running::new();
+    running.edit_node("n2", |node| node.spec.get_or_insert_default().unschedulable = Some(true));
+    assert_eq!(running.read(), 1, "the node");
+    running
+        .edit_pod("on-n3", |pod| pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone());
+    assert_eq!(running.read(), 1, "its pod");
+    running.put(&pod("a", "another", &[("mig-1g.10gb", 2)], Some("n1")));
+    assert_eq!(running.read(), 1, "a pod that came");
+    running.objects.pods.remove(&("a".to_owned(), "another".to_owned()));
+    assert_eq!(running.read(), 1, "a pod that went");
+    running.put(&pod("a", "another", &[("mig-1g.10gb", 2)], None));
+    assert_eq!(running.read(), 0, "a pod that has no node");
+    running.put(&gpu_node("n1", json!({"phase": "Idle"})));
+    assert_eq!(running.read(), 1, "a GpuNode that came");
+    running.put(&gpu_node("n1", json!({"phase": "Failed"})));
+    assert_eq!(running.read(), 1, "and changed");
+    running.objects.gpu_nodes.clear();
+    assert_eq!(running.read(), 1, "and went");
+    running.objects.room_taken.insert("n2".to_owned(), Room { cpu_milli: 1000, ..Room::ZERO });
+    assert_eq!(running.read(), 1, "the sum of pods that are not kept one by one");
+    assert_eq!(running.read(), 0);
+}
+
+/// A pod in the place of another on the same node is another one, and so is a node of the same name.
+#[test]
+fn what_takes_the_place_of_another_is_read() {
+    let mut running = Running::new();
+    let key = |name: &str| ("a".to_owned(), name.to_owned());
+    running.objects.pods.remove(&key("on-n1"));
+    running.put(&pod("a", "on-n1", &[("mig-1g.10gb", 3)], Some("n1")));
+    assert_eq!(running.read(), 1);
+    running.edit_pod("on-n1", |pod| pod.spec.get_or_insert_default().node_name = Some("n2".to_owned()));
+    assert_eq!(running.read(), 2, "the node that it left, and the one that it is on");
+    running.objects.nodes.remove("n3");
+    assert_eq!(running.read(), 0);
+    running.put(&cut(node("n3"), "all-1g.10gb", &[("mig-1g.10gb", 13)]));
+    assert_eq!(running.read(), 1, "nothing is kept of a node that was gone");
+}
+
+#[test]
+fn every_node_is_read_again_when_what_is_common_to_all_changes() {
+    let mut running = Running::new();
+    let mut other = policy("research");
+    other["spec"]["layout"] =
+        json!({"type": "Static", "static": {"gpus": [{"slices": [{"profile": "3g.40gb", "count": 2}]}]}});
+    running.put(&other);
+    assert_eq!(running.read(), 3, "a policy");
+    running.put(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-mig-config", "namespace": "nvidia-gpu-operator"},
+        "data": {"config.yaml": "version: v1\nmig-configs:\n  all-1g.10gb:\n    - {devices: all, mig-enabled: true, mig-devices: {3g.40gb: 2}}\n"},
+    }));
+    assert_eq!(running.read(), 3, "a map of layouts");
+    running.put(&json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"},
+        "spec": {"mig": {"strategy": "single"}}}));
+    assert_eq!(running.read(), 3, "the GPU Operator's settings");
+    running.objects.gpu_cluster = true;
+    assert_eq!(running.read(), 3, "who manages the devices");
+    running.objects.unguarded_agents = Some("nobody keeps agents from it".to_owned());
+    assert_eq!(running.read(), 3, "whether agents are believed");
+    running.settings.gpu_operator_namespace = "gpu-operator".to_owned();
+    assert_eq!(running.read(), 3, "where the GPU Operator is");
+    assert_eq!(running.read(), 0);
+}
+
+#[test]
+fn what_is_so_until_a_moment_is_read_again_when_that_moment_has_come() {
+    let mut running = Running::new();
+    let minute = SignedDuration::from_mins(1);
+    running.put(&gpu_node("n1", json!({"phase": "Idle", "cooldownUntil": now() + minute})));
+    assert_eq!(running.read(), 1);
+    running.now += minute / 2;
+    assert_eq!(running.read(), 0, "it cools down still");
+    assert!(matches!(running.hold_of("n1"), Some(Hold::CoolingDown { .. })));
+    running.now += minute / 2;
+    assert_eq!(running.read(), 1, "it has cooled down");
+    assert_eq!(running.hold_of("n1"), None);
+    running.now += minute;
+    assert_eq!(running.read(), 0, "nothing else comes by time alone");
+    running.now -= minute * 2;
+    assert_eq!(running.read(), 3, "a clock that was put back says nothing of what was read by it");
+    assert!(matches!(running.hold_of("n1"), Some(Hold::CoolingDown { .. })));
+}
+
+/// They may be very many in the life of a cluster that grows and shrinks.
+#[test]
+fn nothing_is_kept_of_nodes_that_are_gone() {
+    let mut running = Running::new();
+    running.objects.nodes.remove("n3");
+    assert_eq!(running.read(), 0);
+    assert_eq!(running.readings.kept(), 2);
+}
+
+/// What is read of a `GpuNode` is its record, which is in its status.
+#[test]
+fn the_objects_that_readings_are_kept_of_are_let_go_with_them() {
+    let mut running = Running::new();
+    running.put(&gpu_node("n1", json!({"phase": "Idle"})));
+    let before: Arc<GpuNode> = Arc::clone(&running.objects.gpu_nodes["n1"]);
+    running.read();
+    running.put(&gpu_node("n1", json!({"phase": "Idle"})));
+    running.read();
+    assert_eq!(Arc::strong_count(&before), 1, "nobody else has it");
+}
