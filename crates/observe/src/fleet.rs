@@ -1,8 +1,10 @@
 //! Reads nodes and the pods on them once: for each node the facts for the planner (the inventory) and those
 //! for all other code (its view).
 
+mod beside;
 mod build;
 mod kept;
+mod machine;
 mod read_node;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +24,10 @@ use crate::problem::Problem;
 use crate::view::NodeView;
 use crate::{Settings, on_node, requests, shared};
 
+use beside::Beside;
 use kept::Common;
 pub use kept::Readings;
-use read_node::{Beside, Own, read_node};
+use read_node::{Own, read_node};
 
 /// The nodes of a cluster, and what they share.
 #[derive(Clone, Debug, Default)]

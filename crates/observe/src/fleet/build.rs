@@ -13,7 +13,8 @@ use rollout::observed::{ManagerState, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, NodeLayout, PluginConfig, SharingWanted, Strategy};
 
-use super::read_node::{Beside, owner, room, taints};
+use super::beside::{Beside, owner};
+use super::machine::{room, taints};
 use super::strategy_is_not_mixed;
 use crate::agent::Agent;
 use crate::hardware::Models;

@@ -6,28 +6,29 @@ use std::sync::Arc;
 use api::GpuNode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use mig::Catalog;
-use planner::inventory::{self, Hold, Room, Seating, Taint};
-use planner::names::{NodeName, PolicyName};
+use planner::inventory::{self, Hold, Room, Seating};
+use planner::names::NodeName;
 use planner::policy::Policy;
 use rollout::observed::Observed;
 use rollout::{GpuLayout, NodeLayout, Strategy};
 
+use super::beside::{Beside, owner};
 use super::build::OneNode;
+use super::machine::{room, taints};
 use crate::agent::{self, Agent};
-use crate::facts::{self, OurMap};
+use crate::facts;
 use crate::hardware;
 use crate::known_labels::known_labels;
-use crate::layouts::{self, Established, Maps};
+use crate::layouts::{self, Established};
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
 use crate::seating::Uncut;
-use crate::shared::{SharedNode, SharingPolicy};
+use crate::shared::SharedNode;
 use crate::usage::Held;
 use crate::view::{Actuator, NodeView};
-use crate::{Settings, holds, names, pods};
+use crate::{holds, names};
 
 /// The objects of one node.
 #[derive(Clone, Debug)]
@@ -39,20 +40,6 @@ pub(super) struct Own<'a> {
     pub(super) pods: Vec<&'a Arc<Pod>>,
     /// What pods take of it that nobody keeps one by one.
     pub(super) room_taken: Option<Room>,
-}
-
-/// What else a node is read by, the same for all of them.
-pub(super) struct Beside<'a> {
-    /// The objects that are no node's own, and none besides.
-    pub(super) rest: &'a Objects,
-    pub(super) maps: Maps,
-    pub(super) ours: OurMap,
-    /// The MIG strategy of nodes that do not say it themselves.
-    pub(super) of_cluster: Strategy,
-    pub(super) policies: &'a [Policy],
-    pub(super) sharing: &'a BTreeMap<PolicyName, SharingPolicy>,
-    pub(super) settings: &'a Settings,
-    pub(super) catalog: &'a Catalog,
 }
 
 /// What was read of a node.
@@ -226,14 +213,6 @@ const fn without_slices<'a>(strategy: Strategy) -> Established<'a> {
     Established { gpus: BTreeMap::new(), strategy, exact: false, users: false, doubt: None }
 }
 
-/// The policy that has a node: the highest priority, then the first name.
-pub(super) fn owner<'a>(policies: &'a [Policy], labels: &BTreeMap<String, String>) -> Option<&'a Policy> {
-    policies
-        .iter()
-        .filter(|policy| !policy.nodes.is_empty() && planner::selector::matches(&policy.nodes, labels))
-        .min_by_key(|policy| (std::cmp::Reverse(policy.priority), policy.name.clone()))
-}
-
 fn has_whole_gpus(found: &Established<'_>) -> bool {
     found.gpus.values().any(|gpu| !gpu.cut.is_mig())
 }
@@ -244,34 +223,4 @@ fn wants_whole_gpus(found: &Established<'_>, policy: Option<&Policy>) -> bool {
         found.gpus.iter().any(|(index, gpu)| policy.layout.may_be_whole(&gpu.model.id, *index))
     };
     policy.is_some_and(may)
-}
-
-/// What a node has for pods. One that does not say is not judged by it.
-pub(super) fn room(node: &Node) -> Room {
-    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let has = |resource: &str| {
-        let quantity = allocatable?.get(resource)?;
-        i64::try_from(pods::amount(resource, quantity)?).ok()
-    };
-    Room {
-        cpu_milli: has("cpu").unwrap_or(i64::MAX),
-        memory_bytes: has("memory").unwrap_or(i64::MAX),
-        storage_bytes: has(names::RESOURCE_STORAGE).unwrap_or(i64::MAX),
-        pods: has("pods").unwrap_or(i64::MAX),
-    }
-}
-
-pub(super) fn taints(node: &Node) -> Vec<Taint> {
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let mut taints: Vec<Taint> = taints
-        .into_iter()
-        .flatten()
-        .map(|taint| Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone().unwrap_or_default(),
-            effect: taint.effect.clone(),
-        })
-        .collect();
-    taints.sort();
-    taints
 }

@@ -136,6 +136,16 @@ fn every_node_is_read_again_when_what_is_common_to_all_changes() {
     running.put(&json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"},
         "spec": {"mig": {"strategy": "single"}}}));
     assert_eq!(running.read(), 3, "the GPU Operator's settings");
+    running.put(&json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"},
+        "spec": {"mig": {"strategy": ""}}}));
+    assert_eq!(running.read(), 3, "which leave it to the nodes now");
+    running.edit_node("n1", |node| {
+        node.metadata
+            .labels
+            .get_or_insert_default()
+            .insert("nvidia.com/mig.strategy".to_owned(), "single".to_owned());
+    });
+    assert_eq!(running.read(), 3, "what those say stands for one that says nothing");
     running.objects.gpu_cluster = true;
     assert_eq!(running.read(), 3, "who manages the devices");
     running.objects.unguarded_agents = Some("nobody keeps agents from it".to_owned());
@@ -162,6 +172,21 @@ fn what_is_so_until_a_moment_is_read_again_when_that_moment_has_come() {
     running.now -= minute * 2;
     assert_eq!(running.read(), 3, "a clock that was put back says nothing of what was read by it");
     assert!(matches!(running.hold_of("n1"), Some(Hold::CoolingDown { .. })));
+}
+
+/// A device plugin that restarts is given a while. After that, what the agent reports is doubted.
+#[test]
+fn what_is_so_from_a_moment_on_is_read_again_when_that_moment_has_come() {
+    let mut running = Running::new();
+    running.put(&gpu_node("n2", json!({"phase": "Idle", "offersOtherwiseSince": now()})));
+    assert_eq!(running.read(), 1);
+    let soon = rollout::Settings::default().stable_for;
+    running.now += soon / 2;
+    assert_eq!(running.read(), 0);
+    running.now += soon / 2;
+    assert_eq!(running.read(), 1);
+    running.now += soon;
+    assert_eq!(running.read(), 0);
 }
 
 /// They may be very many in the life of a cluster that grows and shrinks.
