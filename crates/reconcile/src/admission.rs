@@ -298,7 +298,7 @@ impl Facts<'_> {
         }
         let nodes: BTreeSet<&NodeName> = set.requests.iter().filter_map(|id| self.node_of(id)).collect();
         let value = |label: &String| {
-            let of = nodes.iter().map(|node| self.inventory.nodes.get(*node)?.labels.get(label));
+            let of = nodes.iter().map(|node| self.inventory.nodes.get(node)?.labels.get(label));
             let of: BTreeSet<&String> = of.collect::<Option<_>>()?;
             let mut of = of.into_iter();
             let (value, None) = (of.next()?, of.next()) else { return None };

@@ -176,7 +176,7 @@ impl Known {
 fn names(planned: &PlannedRound) -> Vec<NodeName> {
     let is_ours = |(name, view): &(&NodeName, &Arc<NodeView>)| {
         let Memory { progress, unreadable, swapped: _ } = &view.memory;
-        (planned.view.inventory.nodes.contains_key(*name) || *progress != Progress::default())
+        (planned.view.inventory.nodes.contains_key(name) || *progress != Progress::default())
             && unreadable.is_none()
     };
     planned.view.nodes.iter().filter(is_ours).map(|(name, _)| name.clone()).collect()

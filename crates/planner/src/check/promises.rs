@@ -36,7 +36,7 @@ pub(super) fn keepable<'a>(
     promised.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
     let mut left: BTreeMap<&NodeName, (Room, BTreeMap<Offered, u32>)> = BTreeMap::new();
     promised.retain(|(request, name)| {
-        let Some(node) = inventory.nodes.get(*name) else { return false };
+        let Some(node) = inventory.nodes.get(name) else { return false };
         let policy = winner(node, policies);
         let counts = policy.is_none_or(|policy| match &policy.layout {
             LayoutPolicy::DemandDriven { namespaces, .. } => {

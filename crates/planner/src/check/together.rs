@@ -53,7 +53,7 @@ fn scattered(
     for request in requests {
         let Some(node) = served.get(&request.id) else { continue };
         for (rule, label) in &request.together.rules {
-            let value = inventory.nodes.get(*node).and_then(|node| node.labels.get(label));
+            let value = inventory.nodes.get(node).and_then(|node| node.labels.get(label));
             let is_right = value.is_some_and(|value| *values.entry(rule).or_insert(value) == value);
             if !is_right {
                 let problem = Problem::Scattered { request: request.id.clone(), label: label.clone() };

@@ -378,7 +378,7 @@ impl<'w, 'k> Trials<'w, 'k> {
         nodes.iter().filter(|(_, node)| is_liftable(node)).find_map(|(name, node)| {
             let hold = super::supply::hold(node).cloned()?;
             let mut inventory = self.inventory.clone();
-            lift(inventory.nodes.get_mut(*name)?);
+            lift(inventory.nodes.get_mut(name)?);
             self.helps(group, &inventory).then(|| Help::HoldEnds { node: (*name).clone(), hold })
         })
     }

@@ -71,7 +71,6 @@ impl Nodes {
     }
 
     /// All of them.
-    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         self.0.iter().map(|(name, node)| (name, node.as_ref()))
     }
@@ -89,7 +88,6 @@ impl Nodes {
     }
 
     /// Their names.
-    #[must_use]
     pub fn keys(&self) -> btree_map::Keys<'_, NodeName, Arc<Node>> {
         self.0.keys()
     }
