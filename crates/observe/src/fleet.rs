@@ -65,8 +65,9 @@ pub fn read(
     );
     let beside = Beside {
         rest: &common.rest,
-        maps: Maps::read(objects, problems),
-        ours: OurMap::read(objects, settings),
+        // Of these objects, too: a map that is read of others would change without any node being read again.
+        maps: Maps::read(&common.rest, problems),
+        ours: OurMap::read(&common.rest, settings),
         of_cluster: common.of_cluster,
         policies,
         sharing: &common.sharing,
