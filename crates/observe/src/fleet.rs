@@ -24,8 +24,7 @@ use crate::problem::Problem;
 use crate::view::NodeView;
 use crate::{Settings, on_node, requests, shared};
 
-use beside::Beside;
-use kept::Common;
+use beside::{Beside, Common};
 pub use kept::Readings;
 use read_node::{Own, read_node};
 
@@ -64,14 +63,10 @@ pub fn read(
         now,
     );
     let beside = Beside {
-        rest: &common.rest,
+        common: &common,
         // Of these objects, too: a map that is read of others would change without any node being read again.
         maps: Maps::read(&common.rest, problems),
         ours: OurMap::read(&common.rest, settings),
-        of_cluster: common.of_cluster,
-        policies,
-        sharing: &common.sharing,
-        settings,
         catalog,
     };
     let mut on_node = on_node::by_node(objects);

@@ -13,17 +13,36 @@ use crate::layouts::Maps;
 use crate::objects::Objects;
 use crate::shared::SharingPolicy;
 
-/// What a node is read by, the same for all of them.
-pub(super) struct Beside<'a> {
+/// What all nodes are read by. When it changes, each is read again.
+#[derive(Debug, PartialEq)]
+pub(super) struct Common {
     /// The objects that are no node's own, and none besides.
-    pub(super) rest: &'a Objects,
-    pub(super) maps: Maps,
-    pub(super) ours: OurMap,
+    pub(super) rest: Objects,
     /// The MIG strategy of nodes that do not say it themselves.
     pub(super) of_cluster: Strategy,
-    pub(super) policies: &'a [Policy],
-    pub(super) sharing: &'a BTreeMap<PolicyName, SharingPolicy>,
-    pub(super) settings: &'a Settings,
+    pub(super) policies: Vec<Policy>,
+    pub(super) sharing: BTreeMap<PolicyName, SharingPolicy>,
+    pub(super) settings: Settings,
+}
+
+impl Common {
+    /// Of all objects those that the reading of a node may rest on although they are not its own.
+    pub(super) fn rest_of(objects: &Objects) -> Objects {
+        Objects {
+            config_maps: objects.config_maps.clone(),
+            cluster_policies: objects.cluster_policies.clone(),
+            gpu_cluster: objects.gpu_cluster,
+            unguarded_agents: objects.unguarded_agents.clone(),
+            ..Objects::default()
+        }
+    }
+}
+
+/// What a node is read by, the same for all of them: what is common, and what was made of it.
+pub(super) struct Beside<'a> {
+    pub(super) common: &'a Common,
+    pub(super) maps: Maps,
+    pub(super) ours: OurMap,
     pub(super) catalog: &'a Catalog,
 }
 

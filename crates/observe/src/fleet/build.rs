@@ -126,12 +126,12 @@ impl OneNode<'_> {
         if found.strategy != Strategy::Mixed
             && !self.shares
             && hold.is_none()
-            && owner(beside.policies, &labels)
+            && owner(&beside.common.policies, &labels)
                 .is_some_and(|policy| matches!(policy.layout, LayoutPolicy::DemandDriven { .. }))
         {
-            hold = Some(Hold::NotEstablished { why: single_advice(beside.rest) });
+            hold = Some(Hold::NotEstablished { why: single_advice(&beside.common.rest) });
         }
-        hold = hold.or_else(|| self.ends_beside_mig(beside.policies, &labels));
+        hold = hold.or_else(|| self.ends_beside_mig(&beside.common.policies, &labels));
         let all_off = !slices.is_empty() && slices.values().all(Slices::is_mig_off);
         inventory::Node {
             labels,

@@ -11,14 +11,9 @@ use api::GpuNode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use planner::inventory::Room;
-use planner::names::PolicyName;
-use planner::policy::Policy;
-use rollout::Strategy;
 
+use super::beside::Common;
 use super::read_node::{Own, ReadNode};
-use crate::Settings;
-use crate::objects::Objects;
-use crate::shared::SharingPolicy;
 
 /// The readings of nodes that are kept from one round to the next. One that is lost costs time and nothing else.
 #[derive(Debug, Default)]
@@ -31,16 +26,6 @@ pub struct Readings {
     made: u64,
 }
 
-/// What all nodes are read by. When it changes, each is read again.
-#[derive(Debug, PartialEq)]
-pub(super) struct Common {
-    pub(super) rest: Objects,
-    pub(super) of_cluster: Strategy,
-    pub(super) policies: Vec<Policy>,
-    pub(super) sharing: BTreeMap<PolicyName, SharingPolicy>,
-    pub(super) settings: Settings,
-}
-
 /// A reading, with all that it was made of beside what is common to all nodes.
 #[derive(Debug)]
 struct Kept {
@@ -49,19 +34,6 @@ struct Kept {
     pods: Vec<Arc<Pod>>,
     room_taken: Option<Room>,
     read: ReadNode,
-}
-
-impl Common {
-    /// Of all objects those that the reading of a node may rest on although they are not its own.
-    pub(super) fn rest_of(objects: &Objects) -> Objects {
-        Objects {
-            config_maps: objects.config_maps.clone(),
-            cluster_policies: objects.cluster_policies.clone(),
-            gpu_cluster: objects.gpu_cluster,
-            unguarded_agents: objects.unguarded_agents.clone(),
-            ..Objects::default()
-        }
-    }
 }
 
 impl Readings {

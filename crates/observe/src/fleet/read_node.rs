@@ -12,7 +12,7 @@ use planner::policy::Policy;
 use rollout::observed::Observed;
 use rollout::{GpuLayout, NodeLayout, Strategy};
 
-use super::beside::{Beside, owner};
+use super::beside::{Beside, Common, owner};
 use super::build::OneNode;
 use super::machine::{room, taints};
 use crate::agent::{self, Agent};
@@ -60,7 +60,8 @@ pub(super) struct ReadNode {
 pub(super) fn read_node(own: &Own<'_>, beside: &Beside<'_>, now: Timestamp) -> ReadNode {
     let Own { name, node, .. } = *own;
     let gpu_node = own.gpu_node.map(Arc::as_ref);
-    let Beside { rest, maps, ours, of_cluster, policies, sharing, settings, catalog } = beside;
+    let Beside { common, maps, ours, catalog } = beside;
+    let Common { rest, of_cluster, policies, sharing, settings } = common;
     let mut read = ReadNode::default();
     let mut found_wrong = Vec::new();
     let problems = &mut found_wrong;
