@@ -25,7 +25,7 @@ use crate::view::NodeView;
 use crate::{Settings, on_node, requests, shared};
 
 use beside::{Beside, Common};
-pub use kept::Readings;
+pub(crate) use kept::NodeReadings;
 use read_node::{Own, read_node};
 
 /// The nodes of a cluster, and what they share.
@@ -43,13 +43,13 @@ pub struct Fleet {
 /// that can be cut, and every other of which something is remembered. A node
 /// whose objects are those that its reading was kept of is not read again.
 #[must_use]
-pub fn read(
+pub(crate) fn read(
     objects: &Objects,
     catalog: &Catalog,
     policies: &[Policy],
     settings: &Settings,
     now: Timestamp,
-    kept: &mut Readings,
+    kept: &mut NodeReadings,
     problems: &mut Vec<Problem>,
 ) -> Fleet {
     let common = kept.common(

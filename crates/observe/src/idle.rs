@@ -9,8 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 use mig::ProfileName;
 use planner::names::{NodeName, RequestId};
 
+use crate::in_step::InStep;
 use crate::objects::{Key, Objects};
 use crate::pods::{self, Life};
+use crate::requests::{self, Briefs};
 
 /// How long after its last activity a workbench counts as idle. The store keeps
 /// the hour of that activity, so two hours make sure of one.
@@ -41,27 +43,24 @@ pub struct IdleHolders {
 /// Who is idle now.
 pub(crate) fn idle_holders(
     objects: &Objects,
+    briefs: &Briefs,
     speakers: &BTreeMap<RequestId, &Pod>,
     now: Timestamp,
 ) -> IdleHolders {
     let mut found = IdleHolders::default();
-    if objects.notebooks.values().all(|notebook| notebook.last_activity().is_none()) {
-        return found;
-    }
-    // The store keeps hours, and thousands of workbenches were last used in a few of them.
-    let mut times: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
-    for (root, pod) in speakers.iter().filter(|(root, _)| root.kind == "Notebook") {
+    let used = briefs.workbenches(objects).filter_map(|(key, _, brief)| Some((key, brief.last_activity?)));
+    // Both are in the order of namespace and name.
+    let mut used = InStep::new(used);
+    for (root, pod) in requests::of_workbenches(speakers) {
         let Some(spec) = &pod.spec else { continue };
         let Some(node) = spec.node_name.as_ref().filter(|name| !name.is_empty()) else { continue };
         if pods::life(pod) == Life::Ended {
             continue;
         }
-        let key = (root.namespace.clone(), root.name.clone());
-        let notebook = objects.notebooks.get(&key);
-        let Some((notebook, said)) = notebook.and_then(|lab| Some((lab, lab.says_last_activity()?))) else {
-            continue;
+        let found_at = |((namespace, name), _): &(&Key, _)| {
+            (namespace, name).cmp(&(&root.namespace, &root.name))
         };
-        let Some(since) = *times.entry(said).or_insert_with(|| notebook.last_activity()) else { continue };
+        let Some((key, since)) = used.find(found_at).copied() else { continue };
         // What somebody else wrote may be a day that never comes.
         let Ok(due) = since.checked_add(IDLE_AFTER) else { continue };
         // Of many that are at work only the first to become idle is looked at closely.
@@ -73,7 +72,7 @@ pub(crate) fn idle_holders(
             continue;
         }
         if due <= now {
-            found.holders.push(IdleHolder { notebook: key, node: NodeName(node.clone()), slices, since });
+            found.holders.push(IdleHolder { notebook: key.clone(), node: NodeName(node.clone()), slices, since });
         } else {
             found.next = Some(found.next.map_or(due, |next| next.min(due)));
         }

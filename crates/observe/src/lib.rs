@@ -15,6 +15,7 @@
 
 mod agent;
 pub mod apart;
+mod by_identity;
 mod cards;
 pub mod controllers;
 pub mod cordon;
@@ -25,6 +26,7 @@ pub mod hardware;
 mod holds;
 pub mod host;
 pub mod idle;
+mod in_step;
 pub mod key_by_labels;
 mod known_labels;
 pub mod labels;
@@ -45,6 +47,7 @@ pub mod problem;
 mod promised;
 pub mod quota;
 pub mod read_labels;
+mod readings;
 pub mod requests;
 pub(crate) mod seating;
 pub mod shared;
@@ -64,9 +67,9 @@ use planner::names::NodeName;
 use memory::Memory;
 use objects::Key;
 
-pub use fleet::Readings;
 pub use objects::Objects;
 pub use problem::{Problem, Severity};
+pub use readings::Readings;
 pub use rollout::names;
 pub use view::{Actuator, ClusterView, NodeView, Reading};
 
@@ -111,8 +114,8 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     observe_next(objects, catalog, settings, now, &mut Readings::default())
 }
 
-/// The same, in less time where most objects are those of the time before: what was read of their nodes is kept in
-/// `readings`, which are of one catalog.
+/// The same, in less time where most objects are those of the time before: what was read of
+/// each is kept in `readings`, which are of one catalog.
 #[must_use]
 pub fn observe_next(
     objects: &Objects,
@@ -124,10 +127,12 @@ pub fn observe_next(
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
-        fleet::read(objects, catalog, &policies, settings, now, readings, &mut problems);
+        fleet::read(objects, catalog, &policies, settings, now, &mut readings.nodes, &mut problems);
+    let Readings { nodes: _, briefs } = readings;
+    briefs.update(objects);
     let speakers = requests::speakers(objects);
     let requests::Demand { requests, starting, queued, unheard } =
-        requests::all(objects, &speakers, &inventory, settings, now, &mut problems);
+        requests::all(objects, briefs, &speakers, &inventory, settings, now, &mut problems);
     // What they ask for is not known, so that the whole node stays as it is.
     for (name, to) in &unheard {
         if let Some(node) = inventory.nodes.get_mut(name) {
@@ -136,7 +141,7 @@ pub fn observe_next(
     }
     other_resources::forget_unrequested(&mut inventory, &requests);
     menu::check(objects, &nodes, &inventory, &policies, &mut problems);
-    let drifts = quota::drifts(objects, &inventory, &policies);
+    let drifts = quota::drifts(objects, briefs, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);
     policy::absent_indices(&inventory, &policies, &mut problems);
     let sharing = shared::policies(objects, catalog);
@@ -162,7 +167,7 @@ pub fn observe_next(
         drifts,
         policies,
         rollouts,
-        idle: idle::idle_holders(objects, &speakers, now),
+        idle: idle::idle_holders(objects, briefs, &speakers, now),
         under_way,
         problems,
     }

@@ -86,7 +86,9 @@ fn above<'a>(objects: &'a Objects, (kind, namespace, name): Named<'_>) -> Option
 /// The controllers above a pod, nearest first, and the pod itself before them.
 pub(crate) fn chain<'a>(objects: &'a Objects, pod: &'a Pod) -> Vec<Named<'a>> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let mut chain = vec![("Pod", namespace, pod.metadata.name.as_deref().unwrap_or_default())];
+    // Few have more above them than a set and a workbench.
+    let mut chain = Vec::with_capacity(4);
+    chain.push(("Pod", namespace, pod.metadata.name.as_deref().unwrap_or_default()));
     let named = |owner: &'a OwnerReference| (owner.kind.as_str(), namespace, owner.name.as_str());
     let by_label = leader_worker_set(pod).map(|name| ("LeaderWorkerSet", namespace, name.as_str()));
     let by_reference = controller(&pod.metadata).map(named);

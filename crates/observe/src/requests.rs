@@ -2,6 +2,7 @@
 //! describe it. Evidence, strongest first: a bound pod (no request: it has its slice), a pending pod, a
 //! queued Workload, a Notebook that should run and has no pod yet.
 
+mod brief;
 mod constraints;
 mod elsewhere;
 mod queued;
@@ -11,7 +12,6 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::foreign::notebook::Intent;
 use api::foreign::{Metadata, Workload};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
@@ -22,11 +22,13 @@ use planner::inventory::{Hold, Inventory};
 use planner::names::{NodeName, RequestId};
 
 use crate::free::free_slices;
+use crate::in_step::InStep;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, apart, names, owners, pods, promised, volumes};
+pub(crate) use brief::Briefs;
 use queued::Queues;
-pub use queued::{POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
+pub use queued::{POD_GROUP, POD_SET, QueuedCheck, QueuedSet, QueuedWorkload};
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +44,9 @@ pub struct Demand {
 }
 
 /// Everything that is asked for, where these pods speak for their requests.
-pub fn all(
+pub(crate) fn all(
     objects: &Objects,
+    briefs: &Briefs,
     siblings: &BTreeMap<RequestId, &Pod>,
     inventory: &Inventory,
     settings: &Settings,
@@ -75,7 +78,7 @@ pub fn all(
         }
     }
     let mut counted = Counted::new(inventory);
-    let queues = Queues::new(objects, siblings, settings.blocked_after, now);
+    let queues = Queues::new(objects, briefs, siblings, settings.blocked_after, now);
     // A part of them would be misread: a flavor that is not known has labels and taints.
     let (queued, to_come) = match objects.unread_queues.is_empty() {
         true => queues.read(&mut counted, &mut requests, problems),
@@ -84,17 +87,23 @@ pub fn all(
     // Whoever has a pod that has not ended, whatever its state, or a workload.
     let in_sets: BTreeSet<&RequestId> =
         queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).collect();
-    let speaks = |pod: &&Pod| pods::life(pod) != pods::Life::Ended;
-    let is_spoken_for = |id: &RequestId| siblings.get(id).is_some_and(speaks) || in_sets.contains(id);
+    // They are in the order of the workbenches.
+    let mut speaking =
+        InStep::new(of_workbenches(siblings).filter(|(_, pod)| pods::life(pod) != pods::Life::Ended));
     let mut starting = BTreeMap::new();
     let in_queues = LazyCell::new(|| queues.owners());
-    for (key, notebook) in &objects.notebooks {
-        let is_going = notebook.metadata.deletion_timestamp.is_some();
-        if is_going || notebook.intent() != Intent::Run {
+    for (key, notebook, brief) in briefs.workbenches(objects) {
+        if !brief.should_run {
+            continue;
+        }
+        let found_at = |(id, _): &(&RequestId, _)| {
+            (&id.namespace, &id.name, id.ordinal).cmp(&(&key.0, &key.1, 0))
+        };
+        if speaking.find(found_at).is_some() {
             continue;
         }
         let id = notebook_id(key);
-        if is_spoken_for(&id) {
+        if in_sets.contains(&id) {
             continue;
         }
         let asked = workbench::asks(notebook, objects, problems);
@@ -197,8 +206,20 @@ impl Counted {
     }
 }
 
+/// The kind of workbenches.
+const NOTEBOOK: &str = "Notebook";
+
 fn notebook_id((namespace, name): &Key) -> RequestId {
-    RequestId { kind: "Notebook".to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
+    RequestId { kind: NOTEBOOK.to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
+}
+
+/// The pods of workbenches, in the order of namespace, name and number.
+pub(crate) fn of_workbenches<'a>(
+    speakers: &'a BTreeMap<RequestId, &'a Pod>,
+) -> impl Iterator<Item = (&'a RequestId, &'a Pod)> {
+    let first = notebook_id(&Key::default());
+    let from_there = speakers.range(first..).map(|(id, pod)| (id, *pod));
+    from_there.take_while(|(id, _)| id.kind == NOTEBOOK)
 }
 
 /// Every pod with its owner and ordinal: who speaks for a request. Pods of one
@@ -227,8 +248,12 @@ fn name_of(pod: &Pod) -> Option<&str> {
 
 /// The numbers of the pods of one owner; `None` for one that has ended beside another with its number.
 fn ordinals(pods: &[(RequestId, &Pod)]) -> Vec<Option<u32>> {
-    let mut taken = BTreeSet::new();
     let own = |(owner, pod): &(RequestId, &Pod)| owners::number(pod, owner);
+    // Nearly all are the only ones of their owner.
+    if let [one] = pods {
+        return vec![Some(own(one).unwrap_or(0))];
+    }
+    let mut taken = BTreeSet::new();
     let mut ordinals: Vec<Option<u32>> =
         pods.iter().map(|pod| own(pod).filter(|ordinal| taken.insert(*ordinal))).collect();
     let mut free = (0..).filter(|ordinal| !taken.contains(ordinal));

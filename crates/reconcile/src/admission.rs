@@ -121,15 +121,15 @@ pub(crate) fn check_answers(
     };
     let mut due = Vec::new();
     for (key, queued) in &planned.view.queued {
-        let Some(workload) = input.objects.workloads.get(key) else { continue };
-        for check in queued.checks.iter().filter_map(|name| workload.check(name)) {
-            let is_ready = check.state == CheckState::Ready.name();
-            let verdict = match is_ready {
+        for check in &queued.checks {
+            let verdict = match check.is_ready {
                 // Kueue would end its pods that run for the sake of those that do not. Those wait, and are told why.
                 true if queued.may_run_unseen || queued.sets.iter().any(|set| set.running > 0) => None,
                 true if is_sound => facts.lost(queued),
                 // What waits for nothing has no part in the plan.
-                false if waits_for_nothing(queued) => passes(workload, queued, is_sound),
+                false if waits_for_nothing(queued) => {
+                    input.objects.workloads.get(key).and_then(|workload| passes(workload, queued, is_sound))
+                }
                 false if is_sound => facts.verdict(queued),
                 _ => None,
             };

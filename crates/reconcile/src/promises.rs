@@ -12,13 +12,11 @@ use planner::report::Outcome;
 use rollout::Advance;
 
 use crate::admission::{CheckAnswer, CheckState};
-use crate::input::Input;
 use crate::planned_round::PlannedRound;
 use crate::siblings::behind;
 
 /// Who is promised slices of each node, in the order of the report.
 pub(crate) fn promises(
-    input: &Input<'_>,
     planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
     checks: &[CheckAnswer],
@@ -37,7 +35,7 @@ pub(crate) fn promises(
         }
         return promises;
     }
-    let may_start = may_start(input, planned, checks);
+    let may_start = may_start(planned, checks);
     let behind = behind(&planned.view.requests, &planned.report, &planned.view.inventory);
     for report in &planned.report.requests {
         let Outcome::ServedNow { node, .. } = &report.outcome else { continue };
@@ -55,7 +53,6 @@ pub(crate) fn promises(
 
 /// Requests of workloads whose check says `Ready`, or does so now.
 fn may_start<'a>(
-    input: &Input<'_>,
     planned: &'a PlannedRound,
     checks: &[CheckAnswer],
 ) -> BTreeSet<&'a RequestId> {
@@ -63,10 +60,13 @@ fn may_start<'a>(
     let due: BTreeMap<(&Key, &str), &CheckAnswer> =
         checks.iter().rev().map(|due| ((&due.workload, due.check.as_str()), due)).collect();
     for (key, queued) in &planned.view.queued {
-        let Some(workload) = input.objects.workloads.get(key) else { continue };
-        let is_ready = queued.checks.iter().any(|name| match due.get(&(key, name.as_str())) {
+        // Of thousands nobody waits any more.
+        if queued.sets.iter().all(|set| set.requests.is_empty()) {
+            continue;
+        }
+        let is_ready = queued.checks.iter().any(|check| match due.get(&(key, check.name.as_str())) {
             Some(due) => due.state == CheckState::Ready,
-            None => workload.check(name).is_some_and(|check| check.state == CheckState::Ready.name()),
+            None => check.is_ready,
         });
         if is_ready {
             may_start.extend(queued.sets.iter().flat_map(|set| &set.requests));

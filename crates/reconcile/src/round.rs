@@ -95,7 +95,7 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let answers: Vec<Answer> = planned.report.requests.iter().map(answer).collect();
     let mut checks = check_answers(input, &planned, &answers);
     let sent_back = send_back(input, &planned, &mut checks);
-    let promises = promises(input, &planned, &advances, &checks);
+    let promises = promises(&planned, &advances, &checks);
     let gpu_nodes = gpu_nodes(input, &planned, &advances, &promises);
     let menu = menu(input, &planned);
     let wake_at =

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::Workload;
 use jiff::{SignedDuration, Timestamp};
-use observe::Objects;
 use observe::objects::{Key, UnservedQuota};
 use observe::requests::QueuedWorkload;
 use planner::inventory::Hold;
@@ -66,7 +65,7 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
         let reserved = input.objects.workloads.get(key).and_then(|workload| workload.since("QuotaReserved"));
         reserved.is_none_or(|reserved| reserved <= *since)
     };
-    let since: BTreeMap<Key, Timestamp> = unserved(input.objects, planned)
+    let since: BTreeMap<Key, Timestamp> = unserved(planned)
         .map(|key| {
             let known = before.since.get(key).copied().filter(|since| is_of_this_quota(key, since));
             (key.clone(), known.unwrap_or(input.now).min(input.now))
@@ -113,7 +112,7 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
 }
 
 /// Workloads that have quota and wait for a check of ours, of which something is not served.
-fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<Item = &'a Key> {
+fn unserved(planned: &PlannedRound) -> impl Iterator<Item = &Key> {
     let outcomes: BTreeMap<&RequestId, &Outcome> =
         planned.report.requests.iter().map(|report| (&report.id, &report.outcome)).collect();
     let cannot_be = move |id: &RequestId| match outcomes.get(id) {
@@ -129,16 +128,13 @@ fn unserved<'a>(objects: &Objects, planned: &'a PlannedRound) -> impl Iterator<I
         Some(Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. }) => false,
     };
     planned.view.queued.iter().filter_map(move |(key, queued)| {
-        let workload = objects.workloads.get(key)?;
-        let waits = queued
-            .checks
-            .iter()
-            .filter_map(|name| workload.check(name))
-            .all(|check| check.state == "Pending");
         // Work that runs, or has run, is never sent back.
-        let runs = workload.is("Admitted") || queued.sets.iter().any(|set| set.placed > 0);
+        if queued.sets.iter().any(|set| set.placed > 0) || queued.is_admitted {
+            return None;
+        }
+        let waits = queued.checks.iter().all(|check| !check.is_ready);
         let mut requests = queued.sets.iter().flat_map(|set| &set.requests);
-        let is_one = waits && !runs && (queued.unplanned() > 0 || requests.any(&cannot_be));
+        let is_one = waits && (queued.unplanned() > 0 || requests.any(&cannot_be));
         is_one.then_some(key)
     })
 }

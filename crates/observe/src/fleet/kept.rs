@@ -17,7 +17,7 @@ use super::read_node::{Own, ReadNode};
 
 /// The readings of nodes that are kept from one round to the next. One that is lost costs time and nothing else.
 #[derive(Debug, Default)]
-pub struct Readings {
+pub(crate) struct NodeReadings {
     common: Option<Arc<Common>>,
     /// When they were last used.
     at: Timestamp,
@@ -36,16 +36,14 @@ struct Kept {
     read: ReadNode,
 }
 
-impl Readings {
+impl NodeReadings {
     /// How many readings were made so far: a round over the same objects makes none.
-    #[must_use]
-    pub const fn made(&self) -> u64 {
+    pub(crate) const fn made(&self) -> u64 {
         self.made
     }
 
     /// Of how many nodes a reading is kept.
-    #[must_use]
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.nodes.len()
     }
 

@@ -3,6 +3,7 @@
 
 mod most;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -16,6 +17,7 @@ use planner::policy::Policy;
 
 use crate::objects::{Key, Objects};
 use crate::pods;
+use crate::requests::Briefs;
 use most::Most;
 pub use most::Offered;
 
@@ -111,20 +113,25 @@ impl What {
 /// Everything that is wrong with the quota of all queues, by queue, resource
 /// and flavor.
 #[must_use]
-pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> Vec<Drift> {
+pub(crate) fn drifts(
+    objects: &Objects,
+    briefs: &Briefs,
+    inventory: &Inventory,
+    policies: &[Policy],
+) -> Vec<Drift> {
     let mut found = Vec::new();
     if objects.cluster_queues.is_empty() {
         return found;
     }
     let mut most = Most::new(objects, inventory, policies);
-    let asked = asked(objects);
-    let otherwise = counted_otherwise(objects);
+    let not_covered = not_covered(objects, briefs);
+    let otherwise = LazyCell::new(|| counted_otherwise(objects));
     for (name, queue) in &objects.cluster_queues {
-        for (resource, by) in asked.get(name.as_str()).into_iter().flatten() {
+        for (resource, by) in not_covered.get(name.as_str()).into_iter().flatten() {
             let Asked { workloads, profiles, is_counted } = by;
             // What is counted otherwise needs no quota of its own.
             let is_needed = *is_counted || !otherwise.contains(resource);
-            if !queue.covers(resource) && is_needed {
+            if is_needed {
                 let is_counted = *is_counted;
                 let workloads = workloads.iter().copied().cloned().collect();
                 let profiles = profiles.iter().copied().cloned().collect();
@@ -251,28 +258,41 @@ fn counted_otherwise(objects: &Objects) -> BTreeSet<String> {
     found
 }
 
-/// What is asked for in each cluster queue: by workloads that have not ended,
-/// and by hardware profiles that lead there.
-fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked<'_>>> {
+/// What is asked for in each cluster queue that does not cover it: by workloads that have not ended, and by hardware
+/// profiles that lead there.
+fn not_covered<'a>(
+    objects: &'a Objects,
+    briefs: &'a Briefs,
+) -> BTreeMap<&'a str, BTreeMap<String, Asked<'a>>> {
     let mut asked: BTreeMap<&str, BTreeMap<String, Asked<'_>>> = BTreeMap::new();
+    let is_covered = |queue: &str, resource: &str| {
+        // Of a queue that is not there nothing is said.
+        objects.cluster_queues.get(queue).is_none_or(|queue| queue.covers(resource))
+    };
     let mut shapes = OfShapes::default();
-    for (key, workload) in &objects.workloads {
-        let Some(queue) = cluster_queue(objects, key, workload) else { continue };
-        if workload.is("Finished") {
+    // Thousands of workloads share a few shapes and queues, and nearly all of what they ask for is covered.
+    let mut of_shapes: BTreeMap<(&str, *const PodSpec), Vec<String>> = BTreeMap::new();
+    for (key, workload, brief) in briefs.workloads(objects) {
+        if brief.is_finished {
             continue;
         }
-        let in_queue = asked.entry(queue).or_default();
-        for resource in shapes.resources(workload) {
-            let counts = workload.counts(resource);
-            if counts == Some(false) {
-                continue;
-            }
-            if !in_queue.contains_key(resource) {
-                in_queue.insert(resource.to_owned(), Asked::default());
-            }
-            if let Some(by) = in_queue.get_mut(resource) {
-                by.workloads.push(key);
+        let Some(queue) = cluster_queue(objects, key, workload) else { continue };
+        for shape in workload.spec.pod_sets.iter().map(|set| set.template.spec.shape()) {
+            let found = of_shapes.entry((queue, shape)).or_insert_with(|| {
+                let all = shapes.of(shape).iter();
+                all.filter(|resource| !is_covered(queue, resource)).cloned().collect()
+            });
+            for resource in found {
+                let counts = workload.counts(resource);
+                if counts == Some(false) {
+                    continue;
+                }
+                let by = asked.entry(queue).or_default().entry(resource.clone()).or_default();
                 by.is_counted |= counts == Some(true);
+                // Several of its pod sets may ask for it.
+                if by.workloads.last() != Some(&key) {
+                    by.workloads.push(key);
+                }
             }
         }
     }
@@ -284,7 +304,8 @@ fn asked(objects: &Objects) -> BTreeMap<&str, BTreeMap<String, Asked<'_>>> {
         let leads_to: BTreeSet<&str> = leads_to.map(|(_, queue)| queue.spec.cluster_queue.as_str()).collect();
         for queue in leads_to {
             let offers = profile.spec.identifiers.iter().map(|identifier| &identifier.identifier);
-            for resource in offers.filter(|resource| GpuResource::is_one(resource)) {
+            let of_gpus = offers.filter(|resource| GpuResource::is_one(resource));
+            for resource in of_gpus.filter(|resource| !is_covered(queue, resource)) {
                 asked.entry(queue).or_default().entry(resource.clone()).or_default().profiles.push(key);
             }
         }
@@ -321,10 +342,14 @@ fn of_gpus(spec: &PodSpec) -> BTreeSet<String> {
 struct OfShapes(BTreeMap<*const PodSpec, BTreeSet<String>>);
 
 impl OfShapes {
+    fn of(&mut self, shape: &PodSpec) -> &BTreeSet<String> {
+        self.0.entry(shape).or_insert_with(|| of_gpus(shape))
+    }
+
     fn resources(&mut self, workload: &Workload) -> BTreeSet<&str> {
         let shapes = || workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
         for shape in shapes() {
-            self.0.entry(shape).or_insert_with(|| of_gpus(shape));
+            self.of(shape);
         }
         shapes().flat_map(|shape| &self.0[&std::ptr::from_ref(shape)]).map(String::as_str).collect()
     }

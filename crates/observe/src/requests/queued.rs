@@ -4,15 +4,16 @@
 //! A workload that waits for quota is not a request: it may never get it. A workload with our answer
 //! `Ready` is still a request, so that its slices are not planned for others before its pods are bound.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use api::foreign::Workload;
-use api::foreign::workload::{AdmissionCheckState, PodSet};
+use api::foreign::workload::PodSet;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
+use super::brief::{self, Briefs};
 use super::{Asked, Counted, HIGHEST_PRIORITY};
 use crate::apart::{self, Rule};
 use crate::controllers::Named;
@@ -31,10 +32,12 @@ pub const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
 /// without a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedWorkload {
-    /// The names of our checks that it has.
-    pub checks: Vec<String>,
+    /// Our checks that it has and that may still say something.
+    pub checks: Vec<QueuedCheck>,
     /// Its pod sets, in its own order.
     pub sets: Vec<QueuedSet>,
+    /// Whether Kueue has let it go.
+    pub is_admitted: bool,
     /// Whether pods of it may run that nobody takes for its own: it is admitted, and of a pod with a node in its
     /// namespace it is not known who stands behind it.
     pub may_run_unseen: bool,
@@ -46,6 +49,15 @@ impl QueuedWorkload {
     pub fn unplanned(&self) -> usize {
         self.sets.iter().map(|set| set.unplanned as usize).fold(0, usize::saturating_add)
     }
+}
+
+/// A check of ours, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedCheck {
+    /// Its name.
+    pub name: String,
+    /// Whether it says `Ready`; otherwise it is `Pending`.
+    pub is_ready: bool,
 }
 
 /// One of its pod sets.
@@ -99,12 +111,22 @@ struct Member<'a> {
     pod: &'a Pod,
 }
 
+/// A workload that may have something to wait for.
+#[derive(Clone, Copy)]
+struct Due<'a> {
+    key: &'a Key,
+    workload: &'a Workload,
+    brief: &'a brief::Queued,
+}
+
 /// Everything that is read of the workloads of a cluster.
 pub(super) struct Queues<'a> {
     objects: &'a Objects,
+    briefs: &'a Briefs,
     siblings: &'a BTreeMap<RequestId, &'a Pod>,
     /// The pods below each controller of a kind that owns a workload, the pods included, in the order of their requests.
-    below: BTreeMap<Named<'a>, Vec<Member<'a>>>,
+    /// It is only asked for names, so that its own order does not matter.
+    below: HashMap<Named<'a>, Vec<Member<'a>>>,
     /// Namespaces with a pod that has a node, and of which it is not known who stands behind it.
     unfollowed: BTreeSet<&'a str>,
     /// How long the pods of an admitted workload may take to be made.
@@ -115,11 +137,12 @@ pub(super) struct Queues<'a> {
 impl<'a> Queues<'a> {
     pub(super) fn new(
         objects: &'a Objects,
+        briefs: &'a Briefs,
         siblings: &'a BTreeMap<RequestId, &'a Pod>,
         made_within: SignedDuration,
         now: Timestamp,
     ) -> Self {
-        let mut below: BTreeMap<Named<'a>, Vec<Member<'a>>> = BTreeMap::new();
+        let mut below: HashMap<Named<'a>, Vec<Member<'a>>> = HashMap::new();
         let mut unfollowed = BTreeSet::new();
         let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
@@ -139,7 +162,7 @@ impl<'a> Queues<'a> {
                 }
             }
         }
-        Self { objects, siblings, below, unfollowed, made_within, now }
+        Self { objects, briefs, siblings, below, unfollowed, made_within, now }
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
@@ -153,22 +176,20 @@ impl<'a> Queues<'a> {
     ) -> (BTreeMap<Key, QueuedWorkload>, BTreeMap<RequestId, BTreeSet<Rule>>) {
         let mut queued = BTreeMap::new();
         let mut taken = Taken::default();
-        let workloads = self.objects.workloads.iter().map(|(key, workload)| (key, workload.as_ref()));
-        let due = workloads.filter(|(_, workload)| workload.has_quota());
-        let mut due: Vec<(&Key, &Workload)> = due.collect();
+        let workloads = self.briefs.workloads(self.objects).filter(|(_, _, brief)| brief.has_quota);
+        let due = workloads.map(|(key, workload, brief)| Due { key, workload, brief });
+        let mut due: Vec<Due<'_>> = due.collect();
         let replaced = self.replaced(&due);
-        due.retain(|(key, _)| !replaced.contains(*key));
+        due.retain(|of| !replaced.contains(of.key));
         // The oldest first: one that comes takes no number of those that are there.
-        due.sort_by_cached_key(|(key, workload)| {
-            (workload.metadata.creation_timestamp.as_ref().map(|created| created.0), *key)
-        });
-        for (key, workload) in due {
-            let checks = self.checks_of(workload);
+        due.sort_by_key(|of| (of.brief.created, of.key));
+        for of in due {
+            let checks: Vec<QueuedCheck> = self.checks_of(of.brief).cloned().collect();
             if !checks.is_empty() {
-                let sets = self.sets_of(key, workload, &mut taken, counted, requests, problems);
-                let checks = checks.iter().map(|check| check.name.clone()).collect();
-                let may_run_unseen = self.may_run_unseen(workload);
-                queued.insert(key.clone(), QueuedWorkload { checks, sets, may_run_unseen });
+                let sets = self.sets_of(&of, &mut taken, counted, requests, problems);
+                let is_admitted = of.brief.admitted.is_some();
+                let may_run_unseen = self.may_run_unseen(&of);
+                queued.insert(of.key.clone(), QueuedWorkload { checks, sets, is_admitted, may_run_unseen });
             }
         }
         (queued, taken.apart)
@@ -176,14 +197,13 @@ impl<'a> Queues<'a> {
 
     /// Those whose place another one takes, which has its quota and a check of ours as well: it speaks for all pods of
     /// their job, and the one of before is about to end.
-    fn replaced(&self, due: &[(&Key, &Workload)]) -> BTreeSet<Key> {
-        let before = due.iter().filter_map(|(key, workload)| {
+    fn replaced(&self, due: &[Due<'_>]) -> BTreeSet<Key> {
+        let replacing = due.iter().filter(|of| of.brief.replaces);
+        let before = replacing.filter_map(|Due { key, workload, brief }| {
             let (namespace, name) = workload.replaces()?;
             let before = (namespace.to_owned(), name.to_owned());
             let found = self.objects.workloads.get(&before).filter(|_| before != **key)?;
-            if self.checks_of(workload).is_empty() {
-                return None;
-            }
+            self.checks_of(brief).next()?;
             // Anybody may write the annotation: it counts within one job only.
             let is_same_job = self.owner(&before, found) == self.owner(key, workload);
             is_same_job.then_some(before)
@@ -194,30 +214,28 @@ impl<'a> Queues<'a> {
     /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
     /// yet, or not made anew since Kueue took them back.
     pub(super) fn owners(&self) -> BTreeSet<RequestId> {
-        let workloads = self.objects.workloads.iter().filter(|(_, workload)| !workload.is("Finished"));
-        workloads.map(|(key, workload)| self.owner(key, workload)).collect()
+        let workloads = self.briefs.workloads(self.objects).filter(|(_, _, brief)| !brief.is_finished);
+        workloads.map(|(key, workload, _)| self.owner(key, workload)).collect()
     }
 
     /// What checks of ours say of it, where they may still say something.
-    fn checks_of<'w>(&self, workload: &'w Workload) -> Vec<&'w AdmissionCheckState> {
-        let is_ours = |check: &&AdmissionCheckState| {
-            let found = self.objects.admission_checks.get(&check.name);
-            found.is_some_and(api::foreign::AdmissionCheck::is_ours)
-                && matches!(check.state.as_str(), "Pending" | "Ready")
-        };
-        workload.status.admission_checks.iter().filter(is_ours).collect()
+    fn checks_of<'b>(&self, brief: &'b brief::Queued) -> impl Iterator<Item = &'b QueuedCheck> {
+        let found = |name: &str| self.objects.admission_checks.get(name);
+        brief.checks.iter().filter(move |check| {
+            found(&check.name).is_some_and(api::foreign::AdmissionCheck::is_ours)
+        })
     }
 
     fn sets_of(
         &self,
-        key: &Key,
-        workload: &Workload,
+        of: &Due<'_>,
         taken: &mut Taken,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
     ) -> Vec<QueuedSet> {
-        let members = self.members(key, workload);
+        let Due { key, workload, brief: _ } = *of;
+        let members = self.members(of);
         let mut sets = Vec::new();
         for set in &workload.spec.pod_sets {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
@@ -239,10 +257,10 @@ impl<'a> Queues<'a> {
                     Life::Unschedulable | Life::Waiting => ids.push((*id).clone()),
                 }
             }
-            let missing = match self.may_be_made(workload, !members.is_empty()) {
-                true => count.saturating_sub(ids.len() + queued.placed as usize),
-                false => 0,
-            };
+            let mut missing = count.saturating_sub(ids.len() + queued.placed as usize);
+            if missing > 0 && !self.may_be_made(of, !members.is_empty()) {
+                missing = 0;
+            }
             // Of thousands that run, nobody asks what they asked for.
             if ids.is_empty() && missing == 0 {
                 sets.push(queued);
@@ -295,14 +313,15 @@ impl<'a> Queues<'a> {
     /// The pods that are there, in the order of their requests. A pod that names another
     /// workload is not among them: the groups of a `LeaderWorkerSet` are
     /// workloads of one owner.
-    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> Vec<Member<'a>> {
+    fn members(&self, of: &Due<'_>) -> Vec<Member<'a>> {
+        let Due { key: (namespace, own_name), workload, brief } = of;
         let owners = workload.metadata.owner_references.iter();
         let below = owners.filter_map(|owner| {
             self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
         });
         let is_its_own =
             |member: &Member<'_>| label_of(member.pod, POD_GROUP).is_none_or(|group| group == own_name);
-        let is_of_before = |member: &Member<'_>| is_of_an_earlier_run(workload, member.pod);
+        let is_of_before = |member: &Member<'_>| is_of_an_earlier_run(workload, brief, member.pod);
         let own = below.flatten().copied().filter(is_its_own).filter(|member| !is_of_before(member));
         let mut members: Vec<Member<'a>> = own.collect();
         // A pod may be below several of its owners.
@@ -314,20 +333,19 @@ impl<'a> Queues<'a> {
     /// Whether pods that are not there are still to come. Those of an admitted
     /// workload are made within moments: after that nothing is kept for them, whatever clock dated it. Where nobody
     /// knows who makes them, they may run already, and whoever took the workload back then would end them.
-    fn may_be_made(&self, workload: &Workload, has_pods: bool) -> bool {
-        let owner = owners::of_workload(workload);
+    fn may_be_made(&self, of: &Due<'_>, has_pods: bool) -> bool {
+        let Some(admitted) = of.brief.admitted else { return true };
+        let owner = owners::of_workload(of.workload);
         let is_followed = owner.is_none_or(|owner| owners::leads_to_pods(&owner.kind));
-        if workload.is("Admitted") && !has_pods && !is_followed || self.may_run_unseen(workload) {
+        if !has_pods && !is_followed || self.may_run_unseen(of) {
             return false;
         }
-        let age = |admitted| self.now.duration_since(admitted).abs();
-        workload.since("Admitted").is_none_or(|admitted| age(admitted) < self.made_within)
+        self.now.duration_since(admitted).abs() < self.made_within
     }
 
     /// Whether pods that run may be its own although nobody takes them for that.
-    fn may_run_unseen(&self, workload: &Workload) -> bool {
-        let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
-        workload.is("Admitted") && self.unfollowed.contains(namespace)
+    fn may_run_unseen(&self, of: &Due<'_>) -> bool {
+        of.brief.admitted.is_some() && self.unfollowed.contains(of.key.0.as_str())
     }
 
     /// Requests of pods that nobody has made yet: they are named after the
@@ -433,6 +451,10 @@ impl<'a> Queues<'a> {
 
 /// Whether a pod of a workload belongs to this set, as far as it says so.
 fn may_be_of(pod: &Pod, workload: &Workload, set: &PodSet) -> bool {
+    // Of its only set, whatever a pod says.
+    if workload.spec.pod_sets.len() == 1 {
+        return true;
+    }
     let said = label_of(pod, POD_SET);
     let is_a_set = |name: &String| workload.spec.pod_sets.iter().any(|set| set.name == *name);
     said.filter(|name| is_a_set(name)).is_none_or(|name| *name == set.name)
@@ -451,10 +473,9 @@ pub(super) fn tie(requests: &mut [Request], queued: &BTreeMap<Key, QueuedWorkloa
     let mut of: BTreeMap<RequestId, &mut Request> =
         requests.iter_mut().map(|request| (request.id.clone(), request)).collect();
     for ((namespace, name), workload) in queued {
-        let gang = format!("{namespace}/{name}");
         for set in &workload.sets {
             let Some(label) = &set.topology else { continue };
-            let rule = format!("{gang} {}", set.name);
+            let rule = format!("{namespace}/{name} {}", set.name);
             for id in &set.requests {
                 if let Some(request) = of.get_mut(id) {
                     request.together.rules.insert(rule.clone(), label.clone());
@@ -466,6 +487,7 @@ pub(super) fn tie(requests: &mut [Request], queued: &BTreeMap<Key, QueuedWorkloa
         if !is_tied || workload.sets.iter().any(|set| set.placed > 0) {
             continue;
         }
+        let gang = format!("{namespace}/{name}");
         for id in ids() {
             if let Some(request) = of.get_mut(id) {
                 request.together.gang = Some(gang.clone());
@@ -476,9 +498,9 @@ pub(super) fn tie(requests: &mut [Request], queued: &BTreeMap<Key, QueuedWorkloa
 
 /// Whether a pod is of the time before its workload got the quota that it has: Kueue took the workload back, and starts
 /// it again. Such pods have ended, or come to their end, and others are made in their place.
-fn is_of_an_earlier_run(workload: &Workload, pod: &Pod) -> bool {
+fn is_of_an_earlier_run(workload: &Workload, brief: &brief::Queued, pod: &Pod) -> bool {
     // What is let go may have pods that came to nothing since.
-    let is_let_go = workload.is("Admitted");
+    let is_let_go = brief.admitted.is_some();
     match pods::life(pod) {
         Life::Ended => match pods::ready_changed(pod).zip(workload.since("QuotaReserved")) {
             Some((ended, reserved)) => ended < reserved,
