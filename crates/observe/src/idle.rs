@@ -57,9 +57,8 @@ pub(crate) fn idle_holders(
         if pods::life(pod) == Life::Ended {
             continue;
         }
-        let found_at = |((namespace, name), _): &(&Key, _)| {
-            (namespace, name).cmp(&(&root.namespace, &root.name))
-        };
+        let found_at =
+            |((namespace, name), _): &(&Key, _)| (namespace, name).cmp(&(&root.namespace, &root.name));
         let Some((key, since)) = used.find(found_at).copied() else { continue };
         // What somebody else wrote may be a day that never comes.
         let Ok(due) = since.checked_add(IDLE_AFTER) else { continue };
@@ -72,7 +71,12 @@ pub(crate) fn idle_holders(
             continue;
         }
         if due <= now {
-            found.holders.push(IdleHolder { notebook: key.clone(), node: NodeName(node.clone()), slices, since });
+            found.holders.push(IdleHolder {
+                notebook: key.clone(),
+                node: NodeName(node.clone()),
+                slices,
+                since,
+            });
         } else {
             found.next = Some(found.next.map_or(due, |next| next.min(due)));
         }

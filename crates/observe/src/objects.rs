@@ -1,5 +1,7 @@
 //! The given objects, by kind and name.
 
+mod many;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use crate::controllers::Controllers;
 use crate::policy_rules;
 use crate::problem::{Location, Problem, Severity, Source};
 use crate::volumes::{self, Volumes};
+pub use many::Many;
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Key = (String, String);
@@ -33,7 +36,7 @@ pub struct Objects {
     /// Nodes, by name.
     pub nodes: BTreeMap<String, Arc<Node>>,
     /// Pods.
-    pub pods: BTreeMap<Key, Arc<Pod>>,
+    pub pods: Many<Key, Pod>,
     /// What pods that do nothing but take room take of each node, summed up:
     /// whoever has very many of them need not keep each. Pods that are in
     /// [`Objects::pods`] are not in here.
@@ -47,18 +50,18 @@ pub struct Objects {
     /// Priority classes, by name.
     pub priority_classes: BTreeMap<String, PriorityClass>,
     /// Workbenches.
-    pub notebooks: BTreeMap<Key, Arc<Notebook>>,
+    pub notebooks: Many<Key, Notebook>,
     /// Hardware profiles.
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
     /// Model servers, by kind.
-    pub model_servers: BTreeMap<(String, Key), Arc<ModelServer>>,
+    pub model_servers: Many<(String, Key), ModelServer>,
     /// Workbenches and model servers that cannot be read, by kind, with the hardware
     /// profile that each names: it is in use, whatever else they say.
     pub unread_users: BTreeMap<(String, Key), Key>,
     /// How OpenShift AI is installed, by name.
     pub installations: BTreeMap<String, DscInitialization>,
     /// Kueue's workloads.
-    pub workloads: BTreeMap<Key, Arc<Workload>>,
+    pub workloads: Many<Key, Workload>,
     /// Kueue's admission checks, by name.
     pub admission_checks: BTreeMap<String, AdmissionCheck>,
     /// Kueue's flavors, by name.

@@ -1,6 +1,6 @@
 //! The resources that pods take, and whether they are bound, pending or gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
@@ -108,6 +108,14 @@ pub fn takes(spec: &PodSpec) -> Takes {
 #[must_use]
 pub fn asks_for_gpus(spec: &PodSpec) -> bool {
     totals(spec).into_iter().any(|(resource, n)| n > 0 && GpuResource::is_one(&resource))
+}
+
+/// The resources of GPUs that a pod asks for.
+pub(crate) fn resources_of_gpus(spec: &PodSpec) -> BTreeSet<String> {
+    let all = all_that_it_takes(spec).into_iter();
+    all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource))
+        .map(|(resource, _)| resource)
+        .collect()
 }
 
 /// Everything that a pod takes, by resource.

@@ -96,9 +96,8 @@ pub(crate) fn all(
         if !brief.should_run {
             continue;
         }
-        let found_at = |(id, _): &(&RequestId, _)| {
-            (&id.namespace, &id.name, id.ordinal).cmp(&(&key.0, &key.1, 0))
-        };
+        let found_at =
+            |(id, _): &(&RequestId, _)| (&id.namespace, &id.name, id.ordinal).cmp(&(&key.0, &key.1, 0));
         if speaking.find(found_at).is_some() {
             continue;
         }

@@ -52,10 +52,7 @@ pub(crate) fn promises(
 }
 
 /// Requests of workloads whose check says `Ready`, or does so now.
-fn may_start<'a>(
-    planned: &'a PlannedRound,
-    checks: &[CheckAnswer],
-) -> BTreeSet<&'a RequestId> {
+fn may_start<'a>(planned: &'a PlannedRound, checks: &[CheckAnswer]) -> BTreeSet<&'a RequestId> {
     let mut may_start = BTreeSet::new();
     let due: BTreeMap<(&Key, &str), &CheckAnswer> =
         checks.iter().rev().map(|due| ((&due.workload, due.check.as_str()), due)).collect();

@@ -3,6 +3,7 @@
 use controller::store::bounds::{self, Bounded};
 use controller::store::{Change, Item, Source, Store};
 use k8s_openapi::api::core::v1::Pod;
+use mig::Catalog;
 use planner::demand::Request;
 use serde_json::{Value, json};
 
@@ -49,11 +50,8 @@ fn kept(store: &Store, namespace: &str, name: &str) -> String {
 }
 
 fn requests(store: &Store) -> Vec<Request> {
-    let inventory = planner::inventory::Inventory::default();
-    let settings = observe::Settings::default();
     let now = "2026-11-20T09:00:00Z".parse().unwrap();
-    let speakers = observe::requests::speakers(&store.objects);
-    observe::requests::all(&store.objects, &speakers, &inventory, &settings, now, &mut Vec::new()).requests
+    observe::observe(&store.objects, Catalog::builtin(), &observe::Settings::default(), now).requests
 }
 
 #[test]

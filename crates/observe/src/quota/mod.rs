@@ -6,10 +6,10 @@ mod most;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use api::foreign::queue::ResourceQuota;
 use api::foreign::{ClusterQueue, Workload};
-use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mig::{GpuResource, ProfileName};
 use planner::inventory::Inventory;
@@ -125,7 +125,7 @@ pub(crate) fn drifts(
     }
     let mut most = Most::new(objects, inventory, policies);
     let not_covered = not_covered(objects, briefs);
-    let otherwise = LazyCell::new(|| counted_otherwise(objects));
+    let otherwise = LazyCell::new(|| counted_otherwise(objects, briefs));
     for (name, queue) in &objects.cluster_queues {
         for (resource, by) in not_covered.get(name.as_str()).into_iter().flatten() {
             let Asked { workloads, profiles, is_counted } = by;
@@ -138,7 +138,7 @@ pub(crate) fn drifts(
                 found.push(Drift {
                     queue: name.clone(),
                     flavor: None,
-                    resource: resource.clone(),
+                    resource: (*resource).to_owned(),
                     what: What::NotCovered { workloads, profiles, is_counted },
                 });
             }
@@ -248,14 +248,12 @@ struct Asked<'a> {
 
 /// The resources of which Kueue counts something else, or nothing, as it says of a workload that asks for them. How it
 /// counts is configured for all queues.
-fn counted_otherwise(objects: &Objects) -> BTreeSet<String> {
-    let mut shapes = OfShapes::default();
-    let mut found = BTreeSet::new();
-    for workload in objects.workloads.values() {
-        let otherwise = |resource: &&str| workload.counts(resource) == Some(false);
-        found.extend(shapes.resources(workload).into_iter().filter(otherwise).map(str::to_owned));
-    }
-    found
+fn counted_otherwise<'a>(objects: &'a Objects, briefs: &'a Briefs) -> BTreeSet<&'a str> {
+    let asked = briefs.workloads(objects).flat_map(|(_, workload, brief)| {
+        let otherwise = |resource: &&String| workload.counts(resource) == Some(false);
+        brief.asks.iter().filter(otherwise)
+    });
+    asked.map(String::as_str).collect()
 }
 
 /// What is asked for in each cluster queue that does not cover it: by workloads that have not ended, and by hardware
@@ -263,37 +261,30 @@ fn counted_otherwise(objects: &Objects) -> BTreeSet<String> {
 fn not_covered<'a>(
     objects: &'a Objects,
     briefs: &'a Briefs,
-) -> BTreeMap<&'a str, BTreeMap<String, Asked<'a>>> {
-    let mut asked: BTreeMap<&str, BTreeMap<String, Asked<'_>>> = BTreeMap::new();
+) -> BTreeMap<&'a str, BTreeMap<&'a str, Asked<'a>>> {
+    let mut asked: BTreeMap<&str, BTreeMap<&str, Asked<'_>>> = BTreeMap::new();
     let is_covered = |queue: &str, resource: &str| {
         // Of a queue that is not there nothing is said.
         objects.cluster_queues.get(queue).is_none_or(|queue| queue.covers(resource))
     };
-    let mut shapes = OfShapes::default();
-    // Thousands of workloads share a few shapes and queues, and nearly all of what they ask for is covered.
-    let mut of_shapes: BTreeMap<(&str, *const PodSpec), Vec<String>> = BTreeMap::new();
+    // Thousands of workloads ask for the same few things in a few queues, and nearly all of it is covered.
+    let mut of_sets: BTreeMap<(&str, *const BTreeSet<String>), Vec<&String>> = BTreeMap::new();
     for (key, workload, brief) in briefs.workloads(objects) {
         if brief.is_finished {
             continue;
         }
         let Some(queue) = cluster_queue(objects, key, workload) else { continue };
-        for shape in workload.spec.pod_sets.iter().map(|set| set.template.spec.shape()) {
-            let found = of_shapes.entry((queue, shape)).or_insert_with(|| {
-                let all = shapes.of(shape).iter();
-                all.filter(|resource| !is_covered(queue, resource)).cloned().collect()
-            });
-            for resource in found {
-                let counts = workload.counts(resource);
-                if counts == Some(false) {
-                    continue;
-                }
-                let by = asked.entry(queue).or_default().entry(resource.clone()).or_default();
-                by.is_counted |= counts == Some(true);
-                // Several of its pod sets may ask for it.
-                if by.workloads.last() != Some(&key) {
-                    by.workloads.push(key);
-                }
+        let found = of_sets
+            .entry((queue, Arc::as_ptr(&brief.asks)))
+            .or_insert_with(|| brief.asks.iter().filter(|resource| !is_covered(queue, resource)).collect());
+        for resource in found.iter().copied() {
+            let counts = workload.counts(resource);
+            if counts == Some(false) {
+                continue;
             }
+            let by = asked.entry(queue).or_default().entry(resource).or_default();
+            by.is_counted |= counts == Some(true);
+            by.workloads.push(key);
         }
     }
     for (key, profile) in objects.hardware_profiles.iter().filter(|(_, profile)| !profile.is_disabled()) {
@@ -306,7 +297,7 @@ fn not_covered<'a>(
             let offers = profile.spec.identifiers.iter().map(|identifier| &identifier.identifier);
             let of_gpus = offers.filter(|resource| GpuResource::is_one(resource));
             for resource in of_gpus.filter(|resource| !is_covered(queue, resource)) {
-                asked.entry(queue).or_default().entry(resource.clone()).or_default().profiles.push(key);
+                asked.entry(queue).or_default().entry(resource).or_default().profiles.push(key);
             }
         }
     }
@@ -326,33 +317,7 @@ pub fn cluster_queue<'a>(objects: &'a Objects, key: &Key, workload: &'a Workload
 /// The resources of GPUs that a workload asks for.
 #[must_use]
 pub fn resources(workload: &Workload) -> BTreeSet<String> {
-    workload.spec.pod_sets.iter().flat_map(|set| of_gpus(set.template.spec.shape())).collect()
-}
-
-/// The resources of GPUs that a pod asks for.
-fn of_gpus(spec: &PodSpec) -> BTreeSet<String> {
-    let all = pods::all_that_it_takes(spec).into_iter();
-    all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource))
-        .map(|(resource, _)| resource)
-        .collect()
-}
-
-/// What pods of each shape ask for. Thousands of workloads share a few shapes, and each is read once.
-#[derive(Default)]
-struct OfShapes(BTreeMap<*const PodSpec, BTreeSet<String>>);
-
-impl OfShapes {
-    fn of(&mut self, shape: &PodSpec) -> &BTreeSet<String> {
-        self.0.entry(shape).or_insert_with(|| of_gpus(shape))
-    }
-
-    fn resources(&mut self, workload: &Workload) -> BTreeSet<&str> {
-        let shapes = || workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
-        for shape in shapes() {
-            self.of(shape);
-        }
-        shapes().flat_map(|shape| &self.0[&std::ptr::from_ref(shape)]).map(String::as_str).collect()
-    }
+    workload.spec.pod_sets.iter().flat_map(|set| pods::resources_of_gpus(set.template.spec.shape())).collect()
 }
 
 /// A resource as people call it: the profile's name where it is one's.

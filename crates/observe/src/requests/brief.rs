@@ -1,13 +1,18 @@
 //! What a round asks of each workbench and of each workload, most of which run and ask for nothing new: a few yes or no,
 //! and times. It follows from the object alone, so it is read once for each version of one.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use api::foreign::notebook::Intent;
 use api::foreign::{Notebook, Workload};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodSpec;
 
 use super::queued::QueuedCheck;
 use crate::by_identity::ByIdentity;
 use crate::objects::{Key, Objects};
+use crate::pods;
 
 /// What is asked of a workbench.
 #[derive(Debug)]
@@ -40,12 +45,14 @@ pub(crate) struct Queued {
     pub(crate) created: Option<Timestamp>,
     /// Whether it takes the place of another one.
     pub(crate) replaces: bool,
+    /// The resources of GPUs that its pods ask for. Those of workloads that ask for the same are mostly the same set.
+    pub(crate) asks: Arc<BTreeSet<String>>,
     /// What checks say of it that may still say something, whosever they are.
     pub(crate) checks: Box<[QueuedCheck]>,
 }
 
 impl Queued {
-    fn read(workload: &Workload) -> Self {
+    fn read(workload: &Workload, asks: Arc<BTreeSet<String>>) -> Self {
         let checks = workload.status.admission_checks.iter();
         let open = checks.filter_map(|check| {
             let is_ready = match check.state.as_str() {
@@ -61,9 +68,45 @@ impl Queued {
             admitted: workload.since("Admitted"),
             created: workload.metadata.creation_timestamp.as_ref().map(|created| created.0),
             replaces: workload.replaces().is_some(),
+            asks,
             checks: open.collect(),
         }
     }
+}
+
+/// What pods of each shape ask for. Thousands of workloads share a few shapes, and each shape is read once; and what many
+/// shapes ask for is a few sets, which are kept once.
+#[derive(Default)]
+struct Asked {
+    by_shape: BTreeMap<*const PodSpec, Arc<BTreeSet<String>>>,
+    sets: BTreeSet<Arc<BTreeSet<String>>>,
+}
+
+impl Asked {
+    fn by(&mut self, workload: &Workload) -> Arc<BTreeSet<String>> {
+        let Self { by_shape, sets } = self;
+        let mut shapes = workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
+        match (shapes.next(), shapes.next()) {
+            (Some(only), None) => {
+                let known = by_shape.entry(only).or_insert_with(|| once(sets, pods::resources_of_gpus(only)));
+                Arc::clone(known)
+            }
+            _ => {
+                let shapes = workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
+                once(sets, shapes.flat_map(pods::resources_of_gpus).collect())
+            }
+        }
+    }
+}
+
+/// A set that is equal to this one.
+fn once(sets: &mut BTreeSet<Arc<BTreeSet<String>>>, set: BTreeSet<String>) -> Arc<BTreeSet<String>> {
+    if let Some(known) = sets.get(&set) {
+        return Arc::clone(known);
+    }
+    let set = Arc::new(set);
+    sets.insert(Arc::clone(&set));
+    set
 }
 
 /// What is asked of all of them.
@@ -77,7 +120,8 @@ impl Briefs {
     /// Reads those objects that have changed.
     pub(crate) fn update(&mut self, objects: &Objects) {
         self.workbenches.update(objects.notebooks.values(), Workbench::read);
-        self.workloads.update(objects.workloads.values(), Queued::read);
+        let mut asked = Asked::default();
+        self.workloads.update(objects.workloads.values(), |of| Queued::read(of, asked.by(of)));
     }
 
     /// The workbenches of these objects, which are those that were read last.

@@ -5,6 +5,7 @@
 //! `Ready` is still a request, so that its slices are not planned for others before its pods are bound.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use api::foreign::Workload;
 use api::foreign::workload::PodSet;
@@ -124,9 +125,11 @@ pub(super) struct Queues<'a> {
     objects: &'a Objects,
     briefs: &'a Briefs,
     siblings: &'a BTreeMap<RequestId, &'a Pod>,
-    /// The pods below each controller of a kind that owns a workload, the pods included, in the order of their requests.
-    /// It is only asked for names, so that its own order does not matter.
-    below: HashMap<Named<'a>, Vec<Member<'a>>>,
+    /// Each controller of a kind that owns a workload, with the pods below it, the pods included: those of one controller
+    /// stand together, in the order of their requests.
+    members: Vec<(Named<'a>, Member<'a>)>,
+    /// Where those of each controller stand. It is only asked for names, so that its own order does not matter.
+    below: HashMap<Named<'a>, Range<usize>>,
     /// Namespaces with a pod that has a node, and of which it is not known who stands behind it.
     unfollowed: BTreeSet<&'a str>,
     /// How long the pods of an admitted workload may take to be made.
@@ -142,7 +145,7 @@ impl<'a> Queues<'a> {
         made_within: SignedDuration,
         now: Timestamp,
     ) -> Self {
-        let mut below: HashMap<Named<'a>, Vec<Member<'a>>> = HashMap::new();
+        let mut members: Vec<(Named<'a>, Member<'a>)> = Vec::with_capacity(siblings.len());
         let mut unfollowed = BTreeSet::new();
         let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
@@ -158,11 +161,20 @@ impl<'a> Queues<'a> {
                 }
                 // The others own no workload, above all most pods.
                 for of in chain.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
-                    below.entry(of).or_default().push(Member { number, id, pod });
+                    members.push((of, Member { number, id, pod }));
                 }
             }
         }
-        Self { objects, briefs, siblings, below, unfollowed, made_within, now }
+        // Mostly they are in this order already.
+        members.sort_by_key(|(of, _)| *of);
+        let mut below = HashMap::with_capacity(members.len());
+        let mut start = 0;
+        for together in members.chunk_by(|(of, _), (other, _)| of == other) {
+            let end = start + together.len();
+            below.insert(together[0].0, start..end);
+            start = end;
+        }
+        Self { objects, briefs, siblings, members, below, unfollowed, made_within, now }
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
@@ -221,9 +233,10 @@ impl<'a> Queues<'a> {
     /// What checks of ours say of it, where they may still say something.
     fn checks_of<'b>(&self, brief: &'b brief::Queued) -> impl Iterator<Item = &'b QueuedCheck> {
         let found = |name: &str| self.objects.admission_checks.get(name);
-        brief.checks.iter().filter(move |check| {
-            found(&check.name).is_some_and(api::foreign::AdmissionCheck::is_ours)
-        })
+        brief
+            .checks
+            .iter()
+            .filter(move |check| found(&check.name).is_some_and(api::foreign::AdmissionCheck::is_ours))
     }
 
     fn sets_of(
@@ -317,12 +330,13 @@ impl<'a> Queues<'a> {
         let Due { key: (namespace, own_name), workload, brief } = of;
         let owners = workload.metadata.owner_references.iter();
         let below = owners.filter_map(|owner| {
-            self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str()))
+            self.below.get(&(owner.kind.as_str(), namespace.as_str(), owner.name.as_str())).cloned()
         });
+        let below = below.flat_map(|range| &self.members[range]).map(|(_, member)| *member);
         let is_its_own =
             |member: &Member<'_>| label_of(member.pod, POD_GROUP).is_none_or(|group| group == own_name);
         let is_of_before = |member: &Member<'_>| is_of_an_earlier_run(workload, brief, member.pod);
-        let own = below.flatten().copied().filter(is_its_own).filter(|member| !is_of_before(member));
+        let own = below.filter(is_its_own).filter(|member| !is_of_before(member));
         let mut members: Vec<Member<'a>> = own.collect();
         // A pod may be below several of its owners.
         members.sort_by_key(|member| member.number);

@@ -96,12 +96,15 @@ pub(super) fn with_holders<'a>(
         return Vec::new();
     }
     for (key, workload) in &objects.workloads {
+        // Of thousands, most run, and nobody has to look for their queues.
+        let (is_going, waits) = (is_going(objects, workload), waits(objects, key, workload, now));
+        if !is_going && !waits {
+            continue;
+        }
         let name = quota::cluster_queue(objects, key, workload);
         let Some(queue) = name.and_then(|name| queues.get_mut(name)) else { continue };
-        if is_going(objects, workload) {
-            queue.gives_already = true;
-        }
-        if waits(objects, key, workload, now) {
+        queue.gives_already |= is_going;
+        if waits {
             queue.waiting.push(Waiting { key, workload });
         }
     }
@@ -134,14 +137,13 @@ fn is_going(objects: &Objects, workload: &Workload) -> bool {
     let ours =
         |name: &str| objects.admission_checks.get(name).is_some_and(api::foreign::AdmissionCheck::is_ours);
     let mut checks = workload.status.admission_checks.iter();
-    workload.is("QuotaReserved")
+    checks.any(|check| check.state == "Retry" && ours(&check.name))
+        && workload.is("QuotaReserved")
         && !workload.is("Finished")
-        && checks.any(|check| check.state == "Retry" && ours(&check.name))
 }
 
 /// Whether a workload waits for quota now, as Kueue looks at it.
 fn waits(objects: &Objects, key: &Key, workload: &Workload, now: Timestamp) -> bool {
-    // Of thousands, most run, and nobody has to look for their queues.
     if workload.is("QuotaReserved") || workload.is("Finished") {
         return false;
     }
