@@ -7,7 +7,7 @@ use api::GpuNode;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use mig::Catalog;
-use observe::{Objects, Readings, Settings, manifest};
+use observe::{ClusterView, Objects, Readings, Settings, manifest};
 use planner::inventory::{Hold, Room};
 use serde_json::{Value, json};
 
@@ -50,11 +50,25 @@ impl Running {
     #[track_caller]
     fn read(&mut self) -> u64 {
         let before = self.readings.made();
+        self.seen();
+        self.readings.made() - before
+    }
+
+    /// What is there now.
+    #[track_caller]
+    fn seen(&mut self) -> ClusterView {
         let Self { objects, settings, now, readings } = self;
         let kept = observe::observe_next(objects, Catalog::builtin(), settings, *now, readings);
         let anew = observe::observe(objects, Catalog::builtin(), settings, *now);
         assert_eq!(format!("{kept:?}"), format!("{anew:?}"), "what was kept changes nothing");
-        readings.made() - before
+        kept
+    }
+
+    /// Who asks now: the requests, and the workloads that wait for a check of ours or have passed it.
+    #[track_caller]
+    fn who_asks(&mut self) -> (Vec<String>, usize) {
+        let seen = self.seen();
+        (seen.requests.iter().map(|request| request.id.to_string()).collect(), seen.queued.len())
     }
 
     fn edit_node(&mut self, name: &str, edit: impl FnOnce(&mut Node)) {
@@ -208,4 +222,60 @@ fn the_objects_that_readings_are_kept_of_are_let_go_with_them() {
     running.put(&gpu_node("n1", json!({"phase": "Idle"})));
     running.read();
     assert_eq!(Arc::strong_count(&before), 1, "nobody else has it");
+}
+
+/// A job's workload in a queue, with these conditions, and with a check of ours that says so.
+fn workload(name: &str, conditions: &[&str], check: &str) -> Value {
+    let is = |kind: &&str| {
+        json!({"type": kind, "status": "True", "reason": kind, "message": "",
+        "lastTransitionTime": "2026-11-21T08:59:30Z"})
+    };
+    json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+        "metadata": {"namespace": "a", "name": name, "creationTimestamp": "2026-11-21T08:59:00Z"},
+        "spec": {"queueName": "research", "podSets": [{"name": "main", "count": 1, "template": {"spec": {
+            "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}]},
+        "status": {
+            "conditions": conditions.iter().map(is).collect::<Vec<_>>(),
+            "admission": {"clusterQueue": "research", "podSetAssignments": [{"name": "main", "count": 1}]},
+            "admissionChecks": [{"name": "gpu-slices", "state": check, "message": "",
+                "lastTransitionTime": "2026-11-21T08:59:20Z"}],
+        },
+    })
+}
+
+#[test]
+fn whoever_asks_is_read_again_when_it_changes() {
+    let mut running = Running::new();
+    running.put(&json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+        "metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}}));
+    running.put(&workload("m", &["QuotaReserved"], "Pending"));
+    assert_eq!(running.who_asks(), (vec!["Workload a/m".to_owned()], 1), "it has quota");
+    running.put(&workload("m", &["QuotaReserved", "Evicted"], "Pending"));
+    assert_eq!(running.who_asks(), (vec![], 0), "and is evicted");
+    running.put(&workload("m", &["QuotaReserved"], "Retry"));
+    assert_eq!(running.who_asks(), (vec![], 0), "its check has said its last word");
+    running.put(&workload("m", &["QuotaReserved"], "Ready"));
+    let seen = running.seen();
+    assert!(seen.queued.values().all(|of| of.checks[0].is_ready && !of.is_admitted), "{:?}", seen.queued);
+    running.put(&workload("m", &["QuotaReserved", "Admitted"], "Ready"));
+    assert!(running.seen().queued.values().all(|of| of.is_admitted));
+    running.put(&workload("c", &["QuotaReserved"], "Pending"));
+    running.put(&workload("x", &["QuotaReserved"], "Pending"));
+    assert_eq!(running.who_asks().1, 3, "those beside it came: one before it, one behind it");
+    running.objects.workloads.remove(&("a".to_owned(), "c".to_owned()));
+    assert_eq!(running.who_asks().1, 2, "one went, and the others stand elsewhere");
+    running.put(&workload("x", &["QuotaReserved", "Finished"], "Ready"));
+    assert_eq!(running.who_asks().1, 1, "one has ended");
+
+    let lab = |annotations: Value| {
+        json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"namespace": "a", "name": "lab", "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [{"name": "lab",
+                "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}})
+    };
+    running.put(&lab(json!({})));
+    assert!(running.seen().starting.contains_key(&("a".to_owned(), "lab".to_owned())));
+    running.put(&lab(json!({"kubeflow-resource-stopped": "2026-11-21T08:00:00Z"})));
+    assert!(running.seen().starting.is_empty(), "it is stopped");
 }
