@@ -23,7 +23,10 @@ impl Clock {
 
     /// Whether something is less than so long ago, or to come within as long: clocks differ.
     pub(super) fn is_within(&self, of: SignedDuration, moment: Timestamp) -> bool {
-        for turn in [moment.checked_sub(of), moment.checked_add(of)].into_iter().flatten() {
+        // It is within from a moment after the first on, and no more from the second on.
+        let begins =
+            moment.checked_sub(of).and_then(|before| before.checked_add(SignedDuration::from_nanos(1)));
+        for turn in [begins, moment.checked_add(of)].into_iter().flatten() {
             if turn > self.now && self.turns_at.get().is_none_or(|at| turn < at) {
                 self.turns_at.set(Some(turn));
             }
