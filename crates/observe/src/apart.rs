@@ -26,6 +26,7 @@ use planner::selector;
 use crate::names::HOSTNAME;
 use crate::objects::Objects;
 use crate::pods::{self, Life};
+use crate::requests::Speakers;
 
 /// The annotation in which the rules of a pod stand where its labels are not kept. Whoever keeps objects writes it in
 /// the place of what stood there.
@@ -257,14 +258,14 @@ struct OnNode {
 /// `to_come`: the rules of pods that nobody has made yet.
 pub(crate) fn mark(
     requests: &mut [Request],
-    pods: &BTreeMap<RequestId, &Pod>,
-    to_come: &BTreeMap<RequestId, BTreeSet<Rule>>,
+    pods: &Speakers,
+    to_come: &BTreeMap<&RequestId, &BTreeSet<Rule>>,
     objects: &Objects,
     inventory: &Inventory,
 ) -> Vec<BTreeSet<Rule>> {
     let of_request = |request: &Request| match pods.get(&request.id) {
         Some(pod) => rules(pod),
-        None => to_come.get(&request.id).cloned().unwrap_or_default(),
+        None => to_come.get(&request.id).copied().cloned().unwrap_or_default(),
     };
     let asked: Vec<BTreeSet<Rule>> = requests.iter().map(of_request).collect();
     let wanted: BTreeSet<(&str, Rule)> = (requests.iter().zip(&asked))

@@ -44,8 +44,8 @@ impl<T, R> ByIdentity<T, R> {
     }
 
     /// The objects with what was read of them, in their order.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&T, &R)> {
-        self.0.iter().map(|(object, read)| (object.as_ref(), read))
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<T>, &R)> {
+        self.0.iter().map(|(object, read)| (object, read))
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
             read.push(*object);
             object * 10
         });
-        let seen: Vec<(u32, u32)> = kept.iter().map(|(object, tenfold)| (*object, *tenfold)).collect();
+        let seen: Vec<(u32, u32)> = kept.iter().map(|(object, tenfold)| (**object, *tenfold)).collect();
         let expected: Vec<(u32, u32)> = objects.iter().map(|object| (**object, **object * 10)).collect();
         assert_eq!(seen, expected, "each with its own, in their order");
         read

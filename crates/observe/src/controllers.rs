@@ -8,13 +8,33 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 /// An object, by kind, namespace and name.
 pub type Named<'a> = (&'a str, &'a str, &'a str);
 
-/// The controllers of objects. A round asks about tens of thousands of names: each level has names of its own, so that
-/// whoever asks needs no copy of them, and few are compared. Copies share them all until one is changed.
+/// Controllers in one namespace, by kind and name. A round asks about tens of thousands of names: each level has names of
+/// its own, so that whoever asks needs no copy of them, and few are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Controllers(Arc<ByName>);
+pub struct InNamespace(BTreeMap<String, BTreeMap<String, OwnerReference>>);
 
-/// By kind, namespace and name.
-type ByName = BTreeMap<String, BTreeMap<String, BTreeMap<String, OwnerReference>>>;
+impl InNamespace {
+    fn get(&self, kind: &str, name: &str) -> Option<&OwnerReference> {
+        self.0.get(kind)?.get(name)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str, &OwnerReference)> {
+        let of_kinds = self.0.iter();
+        of_kinds.flat_map(|(kind, named)| named.iter().map(move |(name, owner)| (&**kind, &**name, owner)))
+    }
+
+    fn retain(&mut self, mut is_kept: impl FnMut(&str, &str) -> bool) {
+        self.0.retain(|kind, named| {
+            named.retain(|name, _| is_kept(kind, name));
+            !named.is_empty()
+        });
+    }
+}
+
+/// The controllers of objects. Owners are of the namespace of what they own, so each namespace stands for itself: copies
+/// share it until something in it changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Controllers(BTreeMap<String, Arc<InNamespace>>);
 
 impl FromIterator<(String, (String, String), OwnerReference)> for Controllers {
     /// Takes kinds, keys and who controls what is called so.
@@ -31,15 +51,21 @@ impl Controllers {
     /// Who controls an object of this kind; `None` where nobody does, or nobody was told.
     #[must_use]
     pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&OwnerReference> {
-        self.0.get(kind)?.get(namespace)?.get(name)
+        self.0.get(namespace)?.get(kind, name)
+    }
+
+    /// All that is known of a namespace; `None` where nothing is.
+    #[must_use]
+    pub fn of_namespace(&self, namespace: &str) -> Option<&Arc<InNamespace>> {
+        self.0.get(namespace)
     }
 
     /// Remembers who controls an object, in the place of what was known before.
     pub fn insert(&mut self, kind: &str, (namespace, name): (String, String), owner: OwnerReference) {
         // What is known already makes no copy.
         if self.get(kind, &namespace, &name) != Some(&owner) {
-            let of_kind = Arc::make_mut(&mut self.0).entry(kind.to_owned()).or_default();
-            of_kind.entry(namespace).or_default().insert(name, owner);
+            let of_namespace = Arc::make_mut(self.0.entry(namespace).or_default());
+            of_namespace.0.entry(kind.to_owned()).or_default().insert(name, owner);
         }
     }
 
@@ -48,42 +74,32 @@ impl Controllers {
         if self.get(kind, namespace, name).is_none() {
             return;
         }
-        let all = Arc::make_mut(&mut self.0);
-        let Some(of_kind) = all.get_mut(kind) else { return };
-        let Some(in_namespace) = of_kind.get_mut(namespace) else { return };
-        in_namespace.remove(name);
+        let Some(of_namespace) = self.0.get_mut(namespace) else { return };
+        Arc::make_mut(of_namespace).retain(|of, named| of != kind || named != name);
         // Namespaces come and go, and nothing is kept for one of which nothing is known.
-        if in_namespace.is_empty() {
-            of_kind.remove(namespace);
-        }
-        if of_kind.is_empty() {
-            all.remove(kind);
+        if of_namespace.0.is_empty() {
+            self.0.remove(namespace);
         }
     }
 
     /// Keeps only those for which `is_kept` says so.
     pub fn retain(&mut self, mut is_kept: impl FnMut(Named<'_>) -> bool) {
-        if self.iter().all(|(named, _)| is_kept(named)) {
-            return;
-        }
-        Arc::make_mut(&mut self.0).retain(|kind, of_kind| {
-            of_kind.retain(|namespace, named| {
-                named.retain(|name, _| is_kept((kind, namespace, name)));
-                !named.is_empty()
-            });
-            !of_kind.is_empty()
+        self.0.retain(|namespace, all| {
+            if !all.iter().all(|(kind, name, _)| is_kept((kind, namespace, name))) {
+                Arc::make_mut(all).retain(|kind, name| is_kept((kind, namespace, name)));
+            }
+            !all.0.is_empty()
         });
     }
 
     /// Every object that somebody controls, with its controller, in order of kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = (Named<'_>, &OwnerReference)> {
-        self.0.iter().flat_map(|(kind, of_kind)| {
-            of_kind.iter().flat_map(move |(namespace, named)| {
-                named
-                    .iter()
-                    .map(move |(name, owner)| ((kind.as_str(), namespace.as_str(), name.as_str()), owner))
-            })
-        })
+        let of_namespaces = self.0.iter().flat_map(|(namespace, all)| {
+            all.iter().map(move |(kind, name, owner)| ((kind, namespace.as_str(), name), owner))
+        });
+        let mut all: Vec<(Named<'_>, &OwnerReference)> = of_namespaces.collect();
+        all.sort_by_key(|(named, _)| *named);
+        all.into_iter()
     }
 
     /// Whether nothing is known.

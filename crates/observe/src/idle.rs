@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod;
 use mig::ProfileName;
-use planner::names::{NodeName, RequestId};
+use planner::names::NodeName;
 
 use crate::in_step::InStep;
 use crate::objects::{Key, Objects};
 use crate::pods::{self, Life};
-use crate::requests::{self, Briefs};
+use crate::requests::{Briefs, Speakers};
 
 /// How long after its last activity a workbench counts as idle. The store keeps
 /// the hour of that activity, so two hours make sure of one.
@@ -44,14 +43,14 @@ pub struct IdleHolders {
 pub(crate) fn idle_holders(
     objects: &Objects,
     briefs: &Briefs,
-    speakers: &BTreeMap<RequestId, &Pod>,
+    speakers: &Speakers,
     now: Timestamp,
 ) -> IdleHolders {
     let mut found = IdleHolders::default();
     let used = briefs.workbenches(objects).filter_map(|(key, _, brief)| Some((key, brief.last_activity?)));
     // Both are in the order of namespace and name.
     let mut used = InStep::new(used);
-    for (root, pod) in requests::of_workbenches(speakers) {
+    for (root, pod) in speakers.of_workbenches() {
         let Some(spec) = &pod.spec else { continue };
         let Some(node) = spec.node_name.as_ref().filter(|name| !name.is_empty()) else { continue };
         if pods::life(pod) == Life::Ended {

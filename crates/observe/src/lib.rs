@@ -18,6 +18,7 @@ pub mod apart;
 mod by_identity;
 mod cards;
 pub mod controllers;
+pub mod copy_on_write;
 pub mod cordon;
 pub mod facts;
 pub mod fleet;
@@ -51,6 +52,7 @@ mod readings;
 pub mod requests;
 pub(crate) mod seating;
 pub mod shared;
+
 pub mod sharing;
 pub mod snapshot;
 pub mod surge;
@@ -128,11 +130,9 @@ pub fn observe_next(
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, mut inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut readings.nodes, &mut problems);
-    let Readings { nodes: _, briefs } = readings;
-    briefs.update(objects);
-    let speakers = requests::speakers(objects);
-    let requests::Demand { requests, starting, queued, unheard } =
-        requests::all(objects, briefs, &speakers, &inventory, settings, now, &mut problems);
+    let requests::Demand { requests, starting, queued, unheard, speakers } =
+        requests::all(objects, &mut readings.requests, &inventory, settings, now, &mut problems);
+    let briefs = &readings.requests.briefs;
     // What they ask for is not known, so that the whole node stays as it is.
     for (name, to) in &unheard {
         if let Some(node) = inventory.nodes.get_mut(name) {

@@ -1,7 +1,5 @@
 //! The given objects, by kind and name.
 
-mod many;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,10 +18,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::controllers::Controllers;
+use crate::copy_on_write::CopyOnWrite;
 use crate::policy_rules;
 use crate::problem::{Location, Problem, Severity, Source};
 use crate::volumes::{self, Volumes};
-pub use many::Many;
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Key = (String, String);
@@ -36,7 +34,7 @@ pub struct Objects {
     /// Nodes, by name.
     pub nodes: BTreeMap<String, Arc<Node>>,
     /// Pods.
-    pub pods: Many<Key, Pod>,
+    pub pods: CopyOnWrite<BTreeMap<Key, Arc<Pod>>>,
     /// What pods that do nothing but take room take of each node, summed up:
     /// whoever has very many of them need not keep each. Pods that are in
     /// [`Objects::pods`] are not in here.
@@ -44,24 +42,24 @@ pub struct Objects {
     /// Namespaces, by name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Where volumes are.
-    pub volumes: Volumes,
+    pub volumes: CopyOnWrite<Volumes>,
     /// Config maps.
     pub config_maps: BTreeMap<Key, ConfigMap>,
     /// Priority classes, by name.
     pub priority_classes: BTreeMap<String, PriorityClass>,
     /// Workbenches.
-    pub notebooks: Many<Key, Notebook>,
+    pub notebooks: CopyOnWrite<BTreeMap<Key, Arc<Notebook>>>,
     /// Hardware profiles.
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
     /// Model servers, by kind.
-    pub model_servers: Many<(String, Key), ModelServer>,
+    pub model_servers: CopyOnWrite<BTreeMap<(String, Key), Arc<ModelServer>>>,
     /// Workbenches and model servers that cannot be read, by kind, with the hardware
     /// profile that each names: it is in use, whatever else they say.
     pub unread_users: BTreeMap<(String, Key), Key>,
     /// How OpenShift AI is installed, by name.
     pub installations: BTreeMap<String, DscInitialization>,
     /// Kueue's workloads.
-    pub workloads: Many<Key, Workload>,
+    pub workloads: CopyOnWrite<BTreeMap<Key, Arc<Workload>>>,
     /// Kueue's admission checks, by name.
     pub admission_checks: BTreeMap<String, AdmissionCheck>,
     /// Kueue's flavors, by name.

@@ -1,7 +1,7 @@
 //! What is kept of the objects of one round for the next.
 
 use crate::fleet::NodeReadings;
-use crate::requests::Briefs;
+use crate::requests;
 
 /// What was read in the round before. If it is lost, that costs time and nothing else.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub struct Readings {
     /// Of nodes, each with what is on it.
     pub(crate) nodes: NodeReadings,
     /// Of those who ask.
-    pub(crate) briefs: Briefs,
+    pub(crate) requests: requests::Readings,
 }
 
 impl Readings {
@@ -17,6 +17,12 @@ impl Readings {
     #[must_use]
     pub const fn made(&self) -> u64 {
         self.nodes.made()
+    }
+
+    /// How many readings of namespaces were made so far.
+    #[must_use]
+    pub const fn made_of_namespaces(&self) -> u64 {
+        self.requests.namespaces.made()
     }
 
     /// Of how many nodes a reading is kept.

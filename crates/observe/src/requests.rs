@@ -3,14 +3,19 @@
 //! queued Workload, a Notebook that should run and has no pod yet.
 
 mod brief;
+mod clock;
 mod constraints;
 mod elsewhere;
+mod in_namespace;
+mod kept;
 mod queued;
+mod queued_workloads;
+mod speakers;
 mod workbench;
 
 use std::borrow::Cow;
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::foreign::{Metadata, Workload};
 use jiff::Timestamp;
@@ -21,14 +26,18 @@ use planner::eligible::{Eligibility, Judge};
 use planner::inventory::{Hold, Inventory};
 use planner::names::{NodeName, RequestId};
 
+use crate::apart::Rule;
 use crate::free::free_slices;
-use crate::in_step::InStep;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, apart, names, owners, pods, promised, volumes};
 pub(crate) use brief::Briefs;
-use queued::Queues;
+use clock::Clock;
+use in_namespace::Around;
+pub(crate) use kept::NamespaceReadings;
 pub use queued::{POD_GROUP, POD_SET, QueuedCheck, QueuedSet, QueuedWorkload};
+pub use queued_workloads::QueuedWorkloads;
+pub(crate) use speakers::Speakers;
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]
@@ -38,118 +47,68 @@ pub struct Demand {
     /// Since when each workbench that should run has had no pod.
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
-    pub queued: BTreeMap<Key, QueuedWorkload>,
+    pub queued: QueuedWorkloads,
     /// What was promised to owners of whom nothing is heard, by node, while queues cannot be read.
     pub unheard: Vec<(NodeName, RequestId)>,
+    /// Which pod speaks for which request.
+    pub(crate) speakers: Speakers,
 }
 
-/// Everything that is asked for, where these pods speak for their requests.
+/// What was read of those who ask, in the round before.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    /// Of single objects.
+    pub(crate) briefs: Briefs,
+    /// Of namespaces.
+    pub(crate) namespaces: NamespaceReadings,
+}
+
+/// Everything that is asked for. What was read of namespaces is kept in `kept`.
 pub(crate) fn all(
     objects: &Objects,
-    briefs: &Briefs,
-    siblings: &BTreeMap<RequestId, &Pod>,
+    kept: &mut Readings,
     inventory: &Inventory,
     settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> Demand {
-    let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
-    let mut waiting: BTreeMap<RequestId, Waits> = BTreeMap::new();
-    let mut most_each = BTreeMap::new();
-    for (id, pod) in siblings {
-        let life = pods::life(pod);
-        if life == pods::Life::Ended {
-            continue;
-        }
-        let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
-        let mut asked = Asked::of_pod(pod, spec);
-        // The API server has admitted the pod, and its priority with it.
-        asked.priority = spec.priority;
-        if spec.resource_claims.iter().flatten().next().is_some() {
-            let message = "requests devices through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them";
-            problems.push(Problem::new(Severity::Note, asked.object.clone(), message));
-        }
-        if let Some(request) = asked.request(id.clone(), Evidence::PendingPod, objects, now, problems) {
-            let message = pods::scheduler_says(pod).unwrap_or_default();
-            let waits = Waits { since: request.since, says: format!("the scheduler says: {message}") };
-            waiting.insert(id.clone(), waits);
-            most_each.insert(id.clone(), elsewhere::most_each(&pods::containers(spec)));
-            requests.insert(id.clone(), request);
-        }
+    let Readings { briefs, namespaces } = kept;
+    briefs.update(objects);
+    let around = Around { objects, settings, most: Counted::most_of(inventory) };
+    namespaces.begin(&around, now);
+    let by_namespace = in_namespace::by_namespace(objects, briefs);
+    let mut demand = Demand::default();
+    let mut read = Vec::with_capacity(by_namespace.len());
+    for (name, own) in &by_namespace {
+        let of = namespaces.read(name, own, objects, || in_namespace::read(own, &around, now));
+        problems.extend(of.problems.iter().cloned());
+        demand.requests.extend(of.requests.iter().cloned());
+        demand.starting.extend(of.starting.iter().map(|(key, since)| (key.clone(), *since)));
+        demand.speakers.insert(name, Arc::clone(&of.speakers));
+        demand.queued.insert(name, &of.queued);
+        read.push(of);
     }
-    let mut counted = Counted::new(inventory);
-    let queues = Queues::new(objects, briefs, siblings, settings.blocked_after, now);
-    // A part of them would be misread: a flavor that is not known has labels and taints.
-    let (queued, to_come) = match objects.unread_queues.is_empty() {
-        true => queues.read(&mut counted, &mut requests, problems),
-        false => (BTreeMap::new(), BTreeMap::new()),
-    };
-    // Whoever has a pod that has not ended, whatever its state, or a workload.
-    let in_sets: BTreeSet<&RequestId> =
-        queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).collect();
-    // They are in the order of the workbenches.
-    let mut speaking =
-        InStep::new(of_workbenches(siblings).filter(|(_, pod)| pods::life(pod) != pods::Life::Ended));
-    let mut starting = BTreeMap::new();
-    let in_queues = LazyCell::new(|| queues.owners());
-    for (key, notebook, brief) in briefs.workbenches(objects) {
-        if !brief.should_run {
-            continue;
-        }
-        let found_at =
-            |(id, _): &(&RequestId, _)| (&id.namespace, &id.name, id.ordinal).cmp(&(&key.0, &key.1, 0));
-        if speaking.find(found_at).is_some() {
-            continue;
-        }
-        let id = notebook_id(key);
-        if in_sets.contains(&id) {
-            continue;
-        }
-        let asked = workbench::asks(notebook, objects, problems);
-        if let Some(request) = asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems) {
-            let since = objects.starting_since.get(key).copied().unwrap_or(now);
-            starting.insert(key.clone(), since);
-            let unmade = objects.unmade.get(key);
-            // In a queue it asks by its workload: its pod, when it comes, waits for quota. Nothing is begun for it
-            // that would have to be taken back then. Whose pod can never come, or has not come for long although no
-            // workload waits for it, is told so all the same.
-            let may_come = unmade.is_none() && request.refused.is_none();
-            let comes_soon =
-                || notebook.queue().is_some() && now.duration_since(since) < settings.blocked_after;
-            if may_come && (in_queues.contains(&id) || comes_soon()) {
-                continue;
-            }
-            let (namespace, name) = key;
-            let says = match unmade {
-                Some(words) => format!("its StatefulSet cannot create its pod: \"{words}\""),
-                // The notebook controller makes up a name for its set then.
-                None if name.len() > LONGEST_NAME_OF_A_SET => format!(
-                    "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl get events -n {namespace} --field-selector involvedObject.kind=StatefulSet,reason=FailedCreate` says why (the set has another name than the workbench, which is too long for it)"
-                ),
-                None => format!(
-                    "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"
-                ),
-            };
-            waiting.insert(id.clone(), Waits { since, says });
-            most_each.insert(id.clone(), elsewhere::most_each(&pods::containers(&asked.spec)));
-            requests.insert(id, request);
-        }
-    }
-    let mut requests: Vec<Request> = requests.into_values().collect();
-    let apart = apart::mark(&mut requests, siblings, &to_come, objects, inventory);
-    queued::tie(&mut requests, &queued);
-    blocked(&mut requests, &waiting, objects, inventory, settings, now);
-    elsewhere::find(&mut requests, inventory);
-    elsewhere::refuse_several(&mut requests, &most_each, inventory);
-    let is_placed = |id: &RequestId| siblings.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
+    namespaces.forget_others(&by_namespace);
+    let waiting: BTreeMap<&RequestId, &Waits> = read.iter().flat_map(|of| &of.waiting).collect();
+    let most_each: BTreeMap<&RequestId, &BTreeMap<String, u64>> =
+        read.iter().flat_map(|of| &of.most_each).collect();
+    let to_come: BTreeMap<&RequestId, &BTreeSet<Rule>> = read.iter().flat_map(|of| &of.to_come).collect();
+    let Demand { requests, starting: _, queued, unheard, speakers } = &mut demand;
+    requests.sort_by(|one, other| one.id.cmp(&other.id));
+    let apart = apart::mark(requests, speakers, &to_come, objects, inventory);
+    queued::tie(requests, queued);
+    blocked(requests, &waiting, objects, inventory, settings, now);
+    elsewhere::find(requests, inventory);
+    elsewhere::refuse_several(requests, &most_each, inventory);
+    let is_placed = |id: &RequestId| speakers.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
     let promises = promised::read(&objects.gpu_nodes);
-    let behind = queues.behind(queued.keys(), promises.keys());
-    let mut unheard = promised::mark(&mut requests, is_placed, inventory, promises, &behind);
-    apart::keep_promises(&mut requests, &apart, inventory);
+    let behind = queued::behind(objects, queued.keys(), promises.keys());
+    *unheard = promised::mark(requests, is_placed, inventory, promises, &behind);
+    apart::keep_promises(requests, &apart, inventory);
     if objects.unread_queues.is_empty() {
         unheard.clear();
     }
-    Demand { requests, starting, queued, unheard }
+    demand
 }
 
 /// How long the name of a workbench may be so that its StatefulSet has the same: with a longer one the notebook
@@ -157,6 +116,7 @@ pub(crate) fn all(
 const LONGEST_NAME_OF_A_SET: usize = 52;
 
 /// Who waits, and what keeps it waiting once its slice is there.
+#[derive(Debug)]
 struct Waits {
     since: Timestamp,
     says: String,
@@ -180,11 +140,14 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(inventory: &Inventory) -> Self {
+    const fn new(most: u32) -> Self {
+        Self { most, left: BTreeMap::new() }
+    }
+
+    fn most_of(inventory: &Inventory) -> u32 {
         let gpus: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
         // No GPU has more than seven slices. A fleet that is not known yet has some.
-        let most = u32::try_from(gpus.saturating_mul(7)).unwrap_or(u32::MAX).clamp(64, 10_000);
-        Self { most, left: BTreeMap::new() }
+        u32::try_from(gpus.saturating_mul(7)).unwrap_or(u32::MAX).clamp(64, 10_000)
     }
 
     /// How many of the pods of a set that nobody has made yet are planned for: at
@@ -212,25 +175,23 @@ fn notebook_id((namespace, name): &Key) -> RequestId {
     RequestId { kind: NOTEBOOK.to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
 }
 
-/// The pods of workbenches, in the order of namespace, name and number.
-pub(crate) fn of_workbenches<'a>(
-    speakers: &'a BTreeMap<RequestId, &'a Pod>,
-) -> impl Iterator<Item = (&'a RequestId, &'a Pod)> {
-    let first = notebook_id(&Key::default());
-    let from_there = speakers.range(first..).map(|(id, pod)| (id, *pod));
-    from_there.take_while(|(id, _)| id.kind == NOTEBOOK)
-}
-
 /// Every pod with its owner and ordinal: who speaks for a request. Pods of one
 /// owner that have no number of their own are numbered by age, then name, so
 /// that a younger one changes no number.
 #[must_use]
-pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
+pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, Arc<Pod>> {
+    speakers_among(objects, objects.pods.values())
+}
+
+/// The same among these pods, which are all that their owners have.
+fn speakers_among<'a>(
+    objects: &Objects,
+    pods: impl Iterator<Item = &'a Arc<Pod>>,
+) -> BTreeMap<RequestId, Arc<Pod>> {
     let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|at| at.0);
     let rank = |pod: &Pod| (pods::life(pod) == pods::Life::Ended, age(pod));
-    let all = objects.pods.values();
-    let mut by_owner: Vec<(RequestId, &Pod)> =
-        all.map(|pod| (owners::root(objects, pod), pod.as_ref())).collect();
+    let mut by_owner: Vec<(RequestId, &Arc<Pod>)> =
+        pods.map(|pod| (owners::root(objects, pod), pod)).collect();
     // Ended pods (a rejected one beside its successor) speak for nobody when another pod of the same ordinal is there.
     by_owner.sort_by(|(owner, pod), (other, its)| {
         owner.cmp(other).then_with(|| rank(pod).cmp(&rank(its))).then_with(|| name_of(pod).cmp(&name_of(its)))
@@ -238,7 +199,9 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     let ordinals: Vec<Option<u32>> =
         by_owner.chunk_by(|(owner, _), (other, _)| owner == other).flat_map(ordinals).collect();
     let numbered = by_owner.into_iter().zip(ordinals);
-    numbered.filter_map(|((id, pod), ordinal)| Some((RequestId { ordinal: ordinal?, ..id }, pod))).collect()
+    let found = numbered
+        .filter_map(|((id, pod), ordinal)| Some((RequestId { ordinal: ordinal?, ..id }, Arc::clone(pod))));
+    found.collect()
 }
 
 fn name_of(pod: &Pod) -> Option<&str> {
@@ -246,8 +209,8 @@ fn name_of(pod: &Pod) -> Option<&str> {
 }
 
 /// The numbers of the pods of one owner; `None` for one that has ended beside another with its number.
-fn ordinals(pods: &[(RequestId, &Pod)]) -> Vec<Option<u32>> {
-    let own = |(owner, pod): &(RequestId, &Pod)| owners::number(pod, owner);
+fn ordinals(pods: &[(RequestId, &Arc<Pod>)]) -> Vec<Option<u32>> {
+    let own = |(owner, pod): &(RequestId, &Arc<Pod>)| owners::number(pod, owner);
     // Nearly all are the only ones of their owner.
     if let [one] = pods {
         return vec![Some(own(one).unwrap_or(0))];
@@ -317,7 +280,7 @@ impl<'a> Asked<'a> {
         id: RequestId,
         evidence: Evidence,
         objects: &Objects,
-        now: Timestamp,
+        clock: &Clock,
         problems: &mut Vec<Problem>,
     ) -> Option<Request> {
         let takes = pods::takes(&self.spec);
@@ -363,7 +326,7 @@ impl<'a> Asked<'a> {
             whole_gpus: takes.whole_gpus.min(MOST_ASKED),
             shared: takes.shared.into_iter().map(|(offered, n)| (offered, n.min(MOST_ASKED))).collect(),
             priority: priority.unwrap_or(0),
-            since: self.created.unwrap_or(now),
+            since: self.created.unwrap_or_else(|| clock.now()),
             namespace_labels: namespace_labels(objects, &id.namespace),
             constraints,
             takes: takes.room,
@@ -393,7 +356,7 @@ pub fn namespace_labels(objects: &Objects, namespace: &str) -> BTreeMap<String, 
 /// they may use for so long that something else must be in their way.
 fn blocked(
     requests: &mut [Request],
-    waiting: &BTreeMap<RequestId, Waits>,
+    waiting: &BTreeMap<&RequestId, &Waits>,
     objects: &Objects,
     inventory: &Inventory,
     settings: &Settings,

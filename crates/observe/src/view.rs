@@ -23,7 +23,7 @@ use crate::memory::Memory;
 use crate::objects::Key;
 use crate::problem::Problem;
 use crate::quota::Drift;
-use crate::requests::QueuedWorkload;
+use crate::requests::QueuedWorkloads;
 use crate::shared::SharedNode;
 
 /// Everything that the planner and the rollout need to know, and what could
@@ -48,7 +48,7 @@ pub struct ClusterView {
     /// handed in again with the objects of the next round.
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
-    pub queued: BTreeMap<Key, QueuedWorkload>,
+    pub queued: QueuedWorkloads,
     /// What was promised to owners of whom nothing is heard while queues cannot be read: it is kept.
     pub unheard: Vec<(NodeName, RequestId)>,
     /// Where the quota of Kueue's queues does not fit the fleet, or who asks.

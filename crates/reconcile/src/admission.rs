@@ -120,7 +120,7 @@ pub(crate) fn check_answers(
         has_unknown_gpus: planned.view.inventory.nodes.values().any(|node| node.gpus.is_empty()),
     };
     let mut due = Vec::new();
-    for (key, queued) in &planned.view.queued {
+    for (key, queued) in planned.view.queued.iter() {
         for check in &queued.checks {
             let verdict = match check.is_ready {
                 // Kueue would end its pods that run for the sake of those that do not. Those wait, and are told why.

@@ -56,7 +56,7 @@ fn may_start<'a>(planned: &'a PlannedRound, checks: &[CheckAnswer]) -> BTreeSet<
     let mut may_start = BTreeSet::new();
     let due: BTreeMap<(&Key, &str), &CheckAnswer> =
         checks.iter().rev().map(|due| ((&due.workload, due.check.as_str()), due)).collect();
-    for (key, queued) in &planned.view.queued {
+    for (key, queued) in planned.view.queued.iter() {
         // Of thousands nobody waits any more.
         if queued.sets.iter().all(|set| set.requests.is_empty()) {
             continue;

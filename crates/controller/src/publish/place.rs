@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -21,7 +22,7 @@ pub(super) struct Place {
 pub(super) struct Places<'a> {
     objects: &'a Objects,
     /// Pods that wait for a node, by who stands behind them.
-    waiting: BTreeMap<RequestId, &'a Pod>,
+    waiting: BTreeMap<RequestId, Arc<Pod>>,
     /// Owners of what has no pod yet, by kind, namespace and name, once somebody asks for one.
     owners: OnceCell<BTreeMap<Named<'a>, &'a OwnerReference>>,
 }

@@ -128,7 +128,7 @@ impl Briefs {
     pub(crate) fn workbenches<'a>(
         &'a self,
         objects: &'a Objects,
-    ) -> impl Iterator<Item = (&'a Key, &'a Notebook, &'a Workbench)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Notebook>, &'a Workbench)> {
         debug_assert_eq!(objects.notebooks.len(), self.workbenches.iter().len());
         let all = objects.notebooks.keys().zip(self.workbenches.iter());
         all.map(|(key, (notebook, brief))| (key, notebook, brief))
@@ -138,7 +138,7 @@ impl Briefs {
     pub(crate) fn workloads<'a>(
         &'a self,
         objects: &'a Objects,
-    ) -> impl Iterator<Item = (&'a Key, &'a Workload, &'a Queued)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Workload>, &'a Queued)> {
         debug_assert_eq!(objects.workloads.len(), self.workloads.iter().len());
         let all = objects.workloads.keys().zip(self.workloads.iter());
         all.map(|(key, (workload, brief))| (key, workload, brief))

@@ -42,7 +42,7 @@ pub(super) fn find(requests: &mut [Request], inventory: &Inventory) {
 /// the kubelet would refuse the pod. `most_each`: the most of each resource that one container of a request asks for.
 pub(super) fn refuse_several(
     requests: &mut [Request],
-    most_each: &BTreeMap<RequestId, BTreeMap<String, u64>>,
+    most_each: &BTreeMap<&RequestId, &BTreeMap<String, u64>>,
     inventory: &Inventory,
 ) {
     for request in requests.iter_mut().filter(|request| request.refused.is_none()) {

@@ -6,15 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use api::foreign::Workload;
 use api::foreign::workload::PodSet;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use planner::demand::{Evidence, Request};
 use planner::names::RequestId;
 
-use super::brief::{self, Briefs};
+use super::brief;
+use super::clock::Clock;
+use super::queued_workloads::QueuedWorkloads;
 use super::{Asked, Counted, HIGHEST_PRIORITY};
 use crate::apart::{self, Rule};
 use crate::controllers::Named;
@@ -112,6 +115,9 @@ struct Member<'a> {
     pod: &'a Pod,
 }
 
+/// A workload, with its key and what is asked of it.
+pub(super) type Of<'a> = (&'a Key, &'a Arc<Workload>, &'a brief::Queued);
+
 /// A workload that may have something to wait for.
 #[derive(Clone, Copy)]
 struct Due<'a> {
@@ -123,41 +129,39 @@ struct Due<'a> {
 /// Everything that is read of the workloads of a cluster.
 pub(super) struct Queues<'a> {
     objects: &'a Objects,
-    briefs: &'a Briefs,
-    siblings: &'a BTreeMap<RequestId, &'a Pod>,
+    /// All of the namespace, in their order.
+    workloads: &'a [Of<'a>],
+    siblings: &'a BTreeMap<RequestId, Arc<Pod>>,
     /// Each controller of a kind that owns a workload, with the pods below it, the pods included: those of one controller
     /// stand together, in the order of their requests.
     members: Vec<(Named<'a>, Member<'a>)>,
     /// Where those of each controller stand. It is only asked for names, so that its own order does not matter.
     below: HashMap<Named<'a>, Range<usize>>,
-    /// Namespaces with a pod that has a node, and of which it is not known who stands behind it.
-    unfollowed: BTreeSet<&'a str>,
+    /// Whether a pod has a node, and it is not known who stands behind it.
+    unfollowed: bool,
     /// How long the pods of an admitted workload may take to be made.
     made_within: SignedDuration,
-    now: Timestamp,
+    clock: &'a Clock,
 }
 
 impl<'a> Queues<'a> {
     pub(super) fn new(
         objects: &'a Objects,
-        briefs: &'a Briefs,
-        siblings: &'a BTreeMap<RequestId, &'a Pod>,
+        workloads: &'a [Of<'a>],
+        siblings: &'a BTreeMap<RequestId, Arc<Pod>>,
         made_within: SignedDuration,
-        now: Timestamp,
+        clock: &'a Clock,
     ) -> Self {
         let mut members: Vec<(Named<'a>, Member<'a>)> = Vec::with_capacity(siblings.len());
-        let mut unfollowed = BTreeSet::new();
-        let owners = objects.workloads.values().flat_map(|workload| &workload.metadata.owner_references);
+        let mut unfollowed = false;
+        let owners = workloads.iter().flat_map(|(_, workload, _)| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
-        // Of the pods of a namespace without workloads none is below an owner of one.
-        let namespaces = objects.workloads.keys().map(|(namespace, _)| namespace.as_str());
-        let namespaces: BTreeSet<&str> = namespaces.collect();
+        // Where nobody owns a workload, no pod is below an owner of one.
         if !kinds.is_empty() {
-            let all = siblings.iter().enumerate();
-            for (number, (id, pod)) in all.filter(|(_, (id, _))| namespaces.contains(id.namespace.as_str())) {
+            for (number, (id, pod)) in siblings.iter().enumerate() {
                 let chain = owners::chain(objects, pod);
                 if owners::is_open(objects, &chain) && pods::life(pod) == Life::Bound {
-                    unfollowed.insert(id.namespace.as_str());
+                    unfollowed = true;
                 }
                 // The others own no workload, above all most pods.
                 for of in chain.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
@@ -174,7 +178,7 @@ impl<'a> Queues<'a> {
             below.insert(together[0].0, start..end);
             start = end;
         }
-        Self { objects, briefs, siblings, members, below, unfollowed, made_within, now }
+        Self { objects, workloads, siblings, members, below, unfollowed, made_within, clock }
     }
 
     /// Adds the requests of the pods of all workloads to those that are known
@@ -188,7 +192,7 @@ impl<'a> Queues<'a> {
     ) -> (BTreeMap<Key, QueuedWorkload>, BTreeMap<RequestId, BTreeSet<Rule>>) {
         let mut queued = BTreeMap::new();
         let mut taken = Taken::default();
-        let workloads = self.briefs.workloads(self.objects).filter(|(_, _, brief)| brief.has_quota);
+        let workloads = self.workloads.iter().filter(|(_, _, brief)| brief.has_quota);
         let due = workloads.map(|(key, workload, brief)| Due { key, workload, brief });
         let mut due: Vec<Due<'_>> = due.collect();
         let replaced = self.replaced(&due);
@@ -217,7 +221,7 @@ impl<'a> Queues<'a> {
             let found = self.objects.workloads.get(&before).filter(|_| before != **key)?;
             self.checks_of(brief).next()?;
             // Anybody may write the annotation: it counts within one job only.
-            let is_same_job = self.owner(&before, found) == self.owner(key, workload);
+            let is_same_job = root(self.objects, &before, found) == root(self.objects, key, workload);
             is_same_job.then_some(before)
         });
         before.collect()
@@ -226,8 +230,8 @@ impl<'a> Queues<'a> {
     /// Who stands behind the workloads that have not ended. Their pods wait for quota, also those that are not made
     /// yet, or not made anew since Kueue took them back.
     pub(super) fn owners(&self) -> BTreeSet<RequestId> {
-        let workloads = self.briefs.workloads(self.objects).filter(|(_, _, brief)| !brief.is_finished);
-        workloads.map(|(key, workload, _)| self.owner(key, workload)).collect()
+        let workloads = self.workloads.iter().filter(|(_, _, brief)| !brief.is_finished);
+        workloads.map(|(key, workload, _)| root(self.objects, key, workload)).collect()
     }
 
     /// What checks of ours say of it, where they may still say something.
@@ -311,7 +315,7 @@ impl<'a> Queues<'a> {
                 let request = if known {
                     None
                 } else {
-                    asked.request(id.clone(), Evidence::QueuedWorkload, self.objects, self.now, problems)
+                    asked.request(id.clone(), Evidence::QueuedWorkload, self.objects, self.clock, problems)
                 };
                 if known || request.is_some() {
                     queued.requests.push(id.clone());
@@ -354,12 +358,12 @@ impl<'a> Queues<'a> {
         if !has_pods && !is_followed || self.may_run_unseen(of) {
             return false;
         }
-        self.now.duration_since(admitted).abs() < self.made_within
+        self.clock.is_within(self.made_within, admitted)
     }
 
     /// Whether pods that run may be its own although nobody takes them for that.
     fn may_run_unseen(&self, of: &Due<'_>) -> bool {
-        of.brief.admitted.is_some() && self.unfollowed.contains(of.key.0.as_str())
+        of.brief.admitted.is_some() && self.unfollowed
     }
 
     /// Requests of pods that nobody has made yet: they are named after the
@@ -371,7 +375,7 @@ impl<'a> Queues<'a> {
         count: usize,
         taken: &mut Taken,
     ) -> Vec<RequestId> {
-        let root = self.owner(key, workload);
+        let root = root(self.objects, key, workload);
         let Taken { pods: _, not_made, apart: _, next } = taken;
         let ordinal = next.entry(root.clone()).or_default();
         let mut found = Vec::new();
@@ -383,49 +387,6 @@ impl<'a> Queues<'a> {
             }
         }
         found
-    }
-
-    /// Who stands behind these workloads, by what else their requests may have been called: the workload itself, before
-    /// somebody took it for a job, and its owner, before it was known who stands above that. Only where something was
-    /// promised by that name.
-    pub(super) fn behind<'k>(
-        &self,
-        workloads: impl Iterator<Item = &'k Key>,
-        promised: impl Iterator<Item = &'k RequestId>,
-    ) -> BTreeMap<RequestId, RequestId> {
-        let promised: BTreeSet<Named<'k>> =
-            promised.map(|id| (id.kind.as_str(), id.namespace.as_str(), id.name.as_str())).collect();
-        let mut behind = BTreeMap::new();
-        if promised.is_empty() {
-            return behind;
-        }
-        for key in workloads {
-            let Some(workload) = self.objects.workloads.get(key) else { continue };
-            let owner = owners::of_workload(workload).map(|owner| (owner.kind.as_str(), owner.name.as_str()));
-            for (kind, name) in owner.into_iter().chain([("Workload", key.1.as_str())]) {
-                if !promised.contains(&(kind, key.0.as_str(), name)) {
-                    continue;
-                }
-                let before = RequestId {
-                    kind: kind.to_owned(),
-                    namespace: key.0.clone(),
-                    name: name.to_owned(),
-                    ordinal: 0,
-                };
-                let root = self.owner(key, workload);
-                if before != root {
-                    behind.insert(before, root);
-                }
-            }
-        }
-        behind
-    }
-
-    /// Who stands behind a workload.
-    fn owner(&self, (namespace, name): &Key, workload: &Workload) -> RequestId {
-        let (kind, name) = owners::of_workload(workload)
-            .map_or(("Workload", name.as_str()), |owner| (owner.kind.as_str(), owner.name.as_str()));
-        owners::topmost(self.objects, namespace, kind, name)
     }
 
     /// Whether Kueue places the pods of a set itself: it adds the labels of a
@@ -463,6 +424,49 @@ impl<'a> Queues<'a> {
     }
 }
 
+/// Who stands behind these workloads, by what else their requests may have been called: the workload itself, before
+/// somebody took it for a job, and its owner, before it was known who stands above that. Only where something was
+/// promised by that name.
+pub(super) fn behind<'k>(
+    objects: &Objects,
+    workloads: impl Iterator<Item = &'k Key>,
+    promised: impl Iterator<Item = &'k RequestId>,
+) -> BTreeMap<RequestId, RequestId> {
+    let promised: BTreeSet<Named<'k>> =
+        promised.map(|id| (id.kind.as_str(), id.namespace.as_str(), id.name.as_str())).collect();
+    let mut behind = BTreeMap::new();
+    if promised.is_empty() {
+        return behind;
+    }
+    for key in workloads {
+        let Some(workload) = objects.workloads.get(key) else { continue };
+        let owner = owners::of_workload(workload).map(|owner| (owner.kind.as_str(), owner.name.as_str()));
+        for (kind, name) in owner.into_iter().chain([("Workload", key.1.as_str())]) {
+            if !promised.contains(&(kind, key.0.as_str(), name)) {
+                continue;
+            }
+            let before = RequestId {
+                kind: kind.to_owned(),
+                namespace: key.0.clone(),
+                name: name.to_owned(),
+                ordinal: 0,
+            };
+            let root = root(objects, key, workload);
+            if before != root {
+                behind.insert(before, root);
+            }
+        }
+    }
+    behind
+}
+
+/// Who stands behind a workload.
+fn root(objects: &Objects, (namespace, name): &Key, workload: &Workload) -> RequestId {
+    let (kind, name) = owners::of_workload(workload)
+        .map_or(("Workload", name.as_str()), |owner| (owner.kind.as_str(), owner.name.as_str()));
+    owners::topmost(objects, namespace, kind, name)
+}
+
 /// Whether a pod of a workload belongs to this set, as far as it says so.
 fn may_be_of(pod: &Pod, workload: &Workload, set: &PodSet) -> bool {
     // Of its only set, whatever a pod says.
@@ -480,13 +484,13 @@ fn label_of<'p>(pod: &'p Pod, label: &str) -> Option<&'p String> {
 
 /// Says of the requests of each workload whose pods have to be in one part of the cluster that they start together, or not at
 /// all; not where some of its pods have a node already. And what Kueue's topologies want of them.
-pub(super) fn tie(requests: &mut [Request], queued: &BTreeMap<Key, QueuedWorkload>) {
+pub(super) fn tie(requests: &mut [Request], queued: &QueuedWorkloads) {
     if queued.is_empty() {
         return;
     }
     let mut of: BTreeMap<RequestId, &mut Request> =
         requests.iter_mut().map(|request| (request.id.clone(), request)).collect();
-    for ((namespace, name), workload) in queued {
+    for ((namespace, name), workload) in queued.iter() {
         for set in &workload.sets {
             let Some(label) = &set.topology else { continue };
             let rule = format!("{namespace}/{name} {}", set.name);

@@ -28,7 +28,7 @@ pub(super) fn waited_for(objects: &Objects) -> Volumes {
             learn(namespace, claims(&set.template.spec.whole(), None, None));
         }
     }
-    let Volumes { claims, places } = &objects.volumes;
+    let Volumes { claims, places } = &*objects.volumes;
     let claims: BTreeMap<_, _> = claims
         .iter()
         .filter(|(claim, volume)| named.contains(*claim) && places.contains_key(*volume))

@@ -25,6 +25,7 @@ use super::stripped;
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
 use crate::apart;
+use crate::copy_on_write::CopyOnWrite;
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects};
 use crate::surge;
@@ -113,7 +114,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|(name, namespace)| (names.namespace(name), by.namespace(namespace)))
             .collect(),
-        volumes: Volumes {
+        volumes: CopyOnWrite::new(Volumes {
             claims: volumes
                 .claims
                 .iter()
@@ -124,7 +125,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 .iter()
                 .map(|(volume, nodes)| (names.of_cluster(volume), nodes.clone()))
                 .collect(),
-        },
+        }),
         config_maps: config_maps.iter().map(|(key, map)| (key.clone(), stripped::config_map(map))).collect(),
         priority_classes: priority_classes
             .iter()
