@@ -391,10 +391,10 @@ fn claims_and_volumes_come_change_and_go() {
         store.take(source, Change::Begin(None));
         assert!(store.take(source, Change::End), "{source}");
     }
-    assert_eq!(store.objects.volumes, observe::volumes::Volumes::default());
+    assert_eq!(*store.objects.volumes, observe::volumes::Volumes::default());
     assert!(store.take(&volumes, Change::Put(volume("pv", Some("a")))));
     assert!(store.take(&volumes, Change::Gone(volume("pv", Some("a")))));
-    assert_eq!(store.objects.volumes, observe::volumes::Volumes::default());
+    assert_eq!(*store.objects.volumes, observe::volumes::Volumes::default());
 }
 
 #[test]

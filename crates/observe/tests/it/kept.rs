@@ -279,3 +279,121 @@ fn whoever_asks_is_read_again_when_it_changes() {
     running.put(&lab(json!({"kubeflow-resource-stopped": "2026-11-21T08:00:00Z"})));
     assert!(running.seen().starting.is_empty(), "it is stopped");
 }
+
+/// How many namespaces were read again.
+#[track_caller]
+fn again(running: &mut Running) -> u64 {
+    let before = running.readings.made_of_namespaces();
+    running.seen();
+    running.readings.made_of_namespaces() - before
+}
+
+/// A fleet with two namespaces in which somebody waits, beside the one of the pods that run.
+fn with_tenants() -> Running {
+    let mut running = Running::new();
+    running.put(&json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+        "metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}}));
+    running.put(&pod("b", "waits", &[("mig-3g.40gb", 1)], None));
+    running.put(&workload("w", &["QuotaReserved"], "Pending"));
+    running.put(&pod("c", "waits", &[("mig-3g.40gb", 1)], None));
+    again(&mut running);
+    assert_eq!(again(&mut running), 0, "nothing has changed");
+    running
+}
+
+#[test]
+fn a_namespace_is_read_again_when_something_of_its_own_changes() {
+    let mut running = with_tenants();
+    running.put(&pod("b", "another", &[("mig-3g.40gb", 1)], None));
+    assert_eq!(again(&mut running), 1, "a pod that came");
+    running.put(&pod("b", "another", &[("mig-2g.20gb", 1)], None));
+    assert_eq!(again(&mut running), 1, "another one of its name");
+    running.objects.pods.remove(&("b".to_owned(), "another".to_owned()));
+    assert_eq!(again(&mut running), 1, "and went");
+    running.put(&workload("w", &["QuotaReserved"], "Ready"));
+    assert_eq!(again(&mut running), 1, "a workload");
+    running.put(&json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"namespace": "b", "name": "off",
+        "annotations": {"kubeflow-resource-stopped": "2026-11-21T08:00:00Z"}}, "spec": {"template": {"spec": {"containers": []}}}}));
+    assert_eq!(again(&mut running), 1, "a workbench that is stopped");
+    running.put(&json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "c", "labels": {"team": "vision"}}}));
+    assert_eq!(again(&mut running), 1, "labels of the namespace");
+    running.put(&json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"namespace": "c", "name": "rs",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "u", "controller": true}]}}));
+    assert_eq!(again(&mut running), 1, "who controls whom");
+    running.objects.owners.remove("ReplicaSet", &("c".to_owned(), "rs".to_owned()));
+    assert_eq!(again(&mut running), 1, "and that nobody does any more");
+    assert_eq!(again(&mut running), 0);
+}
+
+#[test]
+fn every_namespace_is_read_again_when_what_is_common_to_all_changes() {
+    let mut running = with_tenants();
+    running.put(&json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 100, "globalDefault": true}));
+    assert_eq!(again(&mut running), 3, "a priority class");
+    running.put(&json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor",
+        "metadata": {"name": "gpus"}, "spec": {}}));
+    assert_eq!(again(&mut running), 3, "a flavor");
+    running.objects.admission_checks.clear();
+    assert_eq!(again(&mut running), 3, "a check");
+    running.objects.volumes.claims.insert(("b".to_owned(), "data".to_owned()), "pv".to_owned());
+    assert_eq!(again(&mut running), 3, "a claim");
+    running.objects.unknown_owners.insert(("Job".to_owned(), ("b".to_owned(), "job".to_owned())));
+    assert_eq!(again(&mut running), 3, "an owner of whom nobody could say who stands above");
+    running.objects.unread_queues.insert("workloads.kueue.x-k8s.io".to_owned(), vec!["v9".to_owned()]);
+    assert_eq!(again(&mut running), 3, "queues that cannot be read");
+    running.settings.blocked_after += SignedDuration::from_secs(1);
+    assert_eq!(again(&mut running), 3, "a setting");
+    assert_eq!(again(&mut running), 0);
+    running.put(&cut(node("n4"), "all-1g.10gb", &[("mig-1g.10gb", 14)]));
+    assert_eq!(again(&mut running), 0, "as many requests fit by numbers as before: 64 at least");
+    for n in 5..9 {
+        running.put(&cut(node(&format!("n{n}")), "all-1g.10gb", &[("mig-1g.10gb", 14)]));
+    }
+    assert_eq!(again(&mut running), 3, "more fit");
+    running.now -= SignedDuration::from_secs(1);
+    assert_eq!(again(&mut running), 3, "a clock that is put back");
+}
+
+/// The pods of an admitted workload are made within moments. After that nothing is kept for them.
+#[test]
+fn a_namespace_is_read_again_when_time_changes_what_it_says() {
+    let mut running = with_tenants();
+    running.put(&workload("w", &["QuotaReserved", "Admitted"], "Ready"));
+    assert_eq!(again(&mut running), 1);
+    assert_eq!(running.seen().requests.len(), 3, "its pod is to come");
+    let admitted: Timestamp = "2026-11-21T08:59:30Z".parse().unwrap();
+    running.now = admitted + running.settings.blocked_after - SignedDuration::from_nanos(1);
+    assert_eq!(again(&mut running), 0, "it may come still");
+    running.now = admitted + running.settings.blocked_after;
+    assert_eq!(again(&mut running), 1, "it has not come");
+    assert_eq!(running.seen().requests.len(), 2);
+    running.now += SignedDuration::from_hours(1);
+    assert_eq!(again(&mut running), 0);
+}
+
+/// What is remembered of it, and its hardware profile, are not compared.
+#[test]
+fn a_namespace_in_which_a_workbench_starts_is_read_in_each_round() {
+    let mut running = with_tenants();
+    running.put(&json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"namespace": "b", "name": "lab"},
+        "spec": {"template": {"spec": {"containers": [{"name": "lab",
+            "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}}));
+    assert_eq!(again(&mut running), 1);
+    let key = ("b".to_owned(), "lab".to_owned());
+    let since = running.now - SignedDuration::from_mins(5);
+    running.objects.starting_since.insert(key.clone(), since);
+    assert_eq!(running.seen().starting[&key], since);
+    assert_eq!(again(&mut running), 1);
+}
+
+/// They may be very many in the life of a cluster.
+#[test]
+fn nothing_is_kept_of_namespaces_that_are_gone() {
+    let mut running = with_tenants();
+    let before = Arc::clone(&running.objects.pods[&("c".to_owned(), "waits".to_owned())]);
+    running.objects.pods.remove(&("c".to_owned(), "waits".to_owned()));
+    running.read();
+    assert_eq!(Arc::strong_count(&before), 1, "nobody else has it");
+}
