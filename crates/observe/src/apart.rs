@@ -26,7 +26,6 @@ use planner::selector;
 use crate::names::HOSTNAME;
 use crate::objects::Objects;
 use crate::pods::{self, Life};
-use crate::requests::Speakers;
 
 /// The annotation in which the rules of a pod stand where its labels are not kept. Whoever keeps objects writes it in
 /// the place of what stood there.
@@ -256,14 +255,14 @@ struct OnNode {
 
 /// Notes on each request the nodes that pods like its own keep it off, and says by which rules each keeps apart.
 /// `to_come`: the rules of pods that nobody has made yet.
-pub(crate) fn mark(
+pub(crate) fn mark<'p>(
     requests: &mut [Request],
-    pods: &Speakers,
+    pod_of: impl Fn(&RequestId) -> Option<&'p Pod>,
     to_come: &BTreeMap<&RequestId, &BTreeSet<Rule>>,
     objects: &Objects,
     inventory: &Inventory,
 ) -> Vec<BTreeSet<Rule>> {
-    let of_request = |request: &Request| match pods.get(&request.id) {
+    let of_request = |request: &Request| match pod_of(&request.id) {
         Some(pod) => rules(pod),
         None => to_come.get(&request.id).copied().cloned().unwrap_or_default(),
     };

@@ -35,8 +35,8 @@ pub(crate) use brief::Briefs;
 use clock::Clock;
 use in_namespace::Around;
 pub(crate) use kept::NamespaceReadings;
-pub use queued::{POD_GROUP, POD_SET, QueuedCheck, QueuedSet, QueuedWorkload};
-pub use queued_workloads::QueuedWorkloads;
+pub use queued::{POD_GROUP, POD_SET};
+pub use queued_workloads::{QueuedCheck, QueuedSet, QueuedWorkload, QueuedWorkloads};
 pub(crate) use speakers::Speakers;
 
 /// What is asked for and not bound.
@@ -95,7 +95,7 @@ pub(crate) fn all(
     let to_come: BTreeMap<&RequestId, &BTreeSet<Rule>> = read.iter().flat_map(|of| &of.to_come).collect();
     let Demand { requests, starting: _, queued, unheard, speakers } = &mut demand;
     requests.sort_by(|one, other| one.id.cmp(&other.id));
-    let apart = apart::mark(requests, speakers, &to_come, objects, inventory);
+    let apart = apart::mark(requests, |id| speakers.get(id), &to_come, objects, inventory);
     queued::tie(requests, queued);
     blocked(requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(requests, inventory);

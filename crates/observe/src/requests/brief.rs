@@ -9,7 +9,7 @@ use api::foreign::{Notebook, Workload};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
 
-use super::queued::QueuedCheck;
+use super::queued_workloads::QueuedCheck;
 use crate::by_identity::ByIdentity;
 use crate::objects::{Key, Objects};
 use crate::pods;
