@@ -304,6 +304,8 @@ fn with_tenants() -> Running {
 #[test]
 fn a_namespace_is_read_again_when_something_of_its_own_changes() {
     let mut running = with_tenants();
+    let in_order = ["Pod b/waits", "Pod c/waits", "Workload a/w"].map(str::to_owned);
+    assert_eq!(running.who_asks().0, in_order, "whatever their namespaces");
     running.put(&pod("b", "another", &[("mig-3g.40gb", 1)], None));
     assert_eq!(again(&mut running), 1, "a pod that came");
     running.put(&pod("b", "another", &[("mig-2g.20gb", 1)], None));
@@ -377,7 +379,8 @@ fn a_namespace_is_read_again_when_time_changes_what_it_says() {
 #[test]
 fn a_namespace_in_which_a_workbench_starts_is_read_in_each_round() {
     let mut running = with_tenants();
-    running.put(&json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"namespace": "b", "name": "lab"},
+    running.put(&json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"namespace": "b", "name": "lab", "creationTimestamp": "2026-11-21T08:00:00Z"},
         "spec": {"template": {"spec": {"containers": [{"name": "lab",
             "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}}));
     assert_eq!(again(&mut running), 1);
