@@ -400,3 +400,25 @@ fn nothing_is_kept_of_namespaces_that_are_gone() {
     running.read();
     assert_eq!(Arc::strong_count(&before), 1, "nobody else has it");
 }
+
+/// Requests of pods that nobody has made yet are numbered. What was promised to one belongs to its number.
+#[test]
+fn a_younger_workload_of_the_same_owner_takes_no_number_of_an_older_one() {
+    let mut running = with_tenants();
+    let of_a_job = |name: &str, created: &str| {
+        let mut workload = workload(name, &["QuotaReserved"], "Pending");
+        workload["metadata"]["creationTimestamp"] = json!(created);
+        workload["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "u", "controller": true}]);
+        workload
+    };
+    let numbers = |seen: &ClusterView, name: &str| -> Vec<u32> {
+        let found = seen.queued.get(&("a".to_owned(), name.to_owned())).expect("it has quota");
+        found.sets[0].requests.iter().map(|id| id.ordinal).collect()
+    };
+    running.put(&of_a_job("older", "2026-11-21T08:00:00Z"));
+    assert_eq!(numbers(&running.seen(), "older"), [0]);
+    running.put(&of_a_job("a-younger-one", "2026-11-21T08:30:00Z"));
+    let seen = running.seen();
+    assert_eq!((numbers(&seen, "older"), numbers(&seen, "a-younger-one")), (vec![0], vec![1]));
+}
