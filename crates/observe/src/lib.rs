@@ -52,7 +52,6 @@ mod readings;
 pub mod requests;
 pub(crate) mod seating;
 pub mod shared;
-
 pub mod sharing;
 pub mod snapshot;
 pub mod surge;

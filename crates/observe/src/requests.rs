@@ -131,17 +131,17 @@ const MOST_ASKED: u32 = 65_535;
 /// the cluster's own.
 const HIGHEST_PRIORITY: i32 = 1_000_000_000;
 
-/// How many requests are made of counts that people write. A pod is an object
+/// How many requests are made in a namespace of counts that people write. A pod is an object
 /// that the API server took in; a number is not, and would cost nothing. No
 /// namespace gets more requests by numbers than the fleet has room for slices.
 struct Counted {
     most: u32,
-    left: BTreeMap<String, u32>,
+    left: u32,
 }
 
 impl Counted {
     const fn new(most: u32) -> Self {
-        Self { most, left: BTreeMap::new() }
+        Self { most, left: most }
     }
 
     fn most_of(inventory: &Inventory) -> u32 {
@@ -153,10 +153,8 @@ impl Counted {
     /// How many of the pods of a set that nobody has made yet are planned for: at
     /// least one, so that it is told what becomes of it.
     fn bounded(&mut self, workload: &Workload, count: u32, problems: &mut Vec<Problem>) -> u32 {
-        let namespace = workload.metadata.namespace.clone().unwrap_or_default();
-        let left = self.left.entry(namespace).or_insert(self.most);
-        let taken = count.min((*left).max(1));
-        *left = left.saturating_sub(taken);
+        let taken = count.min(self.left.max(1));
+        self.left = self.left.saturating_sub(taken);
         if taken < count {
             let message = format!(
                 "requests {count} pods at once, of which {taken} are planned: the queued workloads of a namespace together get at most {} requests, the capacity of the fleet",

@@ -66,7 +66,7 @@ struct Due<'a> {
     brief: &'a brief::Queued,
 }
 
-/// Everything that is read of the workloads of a cluster.
+/// Everything that is read of the workloads of a namespace.
 pub(super) struct Queues<'a> {
     objects: &'a Objects,
     /// All of the namespace, in their order.
@@ -96,8 +96,8 @@ impl<'a> Queues<'a> {
         let mut unfollowed = false;
         let owners = workloads.iter().flat_map(|(_, workload, _)| &workload.metadata.owner_references);
         let kinds: BTreeSet<&str> = owners.map(|owner| owner.kind.as_str()).collect();
-        // Where nobody owns a workload, no pod is below an owner of one.
-        if !kinds.is_empty() {
+        // Where there is no workload, no pod is below the owner of one. One that nobody owns yet has pods all the same.
+        if !workloads.is_empty() {
             for (number, (id, pod)) in siblings.iter().enumerate() {
                 let chain = owners::chain(objects, pod);
                 if owners::is_open(objects, &chain) && pods::life(pod) == Life::Bound {

@@ -43,12 +43,17 @@ fn made_by(job: &str, namespace: &str, on: Option<&str>) -> Value {
 
 /// Two nodes, the workload and these pods, while nobody can say who controls these.
 fn seen(admitted: &str, pods: &[Value], unknown: &[(&str, &str, &str)]) -> ClusterView {
+    seen_of(&tune(admitted), pods, unknown)
+}
+
+/// The same with this workload.
+fn seen_of(workload: &Value, pods: &[Value], unknown: &[(&str, &str, &str)]) -> ClusterView {
     let mut all = Objects::default();
     let mut problems = Vec::new();
     let check = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
         "metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}});
     let nodes = ["n1", "n2"].map(|name| cut(node(name), "all-1g.10gb", &[(SMALL, 14)]));
-    for object in nodes.iter().chain([&check, &tune(admitted)]).chain(pods) {
+    for object in nodes.iter().chain([&check, workload]).chain(pods) {
         manifest::read(&mut all, "test.yaml", &object.to_string(), &mut problems);
     }
     assert_eq!(problems, [], "the objects can be read");
@@ -101,6 +106,14 @@ fn the_way_up_may_end_at_any_step() {
         "metadata": {"namespace": "vision", "name": "tune-node-0", "ownerReferences": of_set}}));
     may_run(&seen("True", &pods, &[("JobSet", "vision", "tune-set")]));
     does_not_run(&seen("True", &pods, &[("JobSet", "vision", "another-set")]));
+}
+
+/// Somebody made it before its job, or nobody has written into it whose it is.
+#[test]
+fn the_pods_may_also_be_those_of_a_workload_that_nobody_owns() {
+    let mut alone = tune("True");
+    alone["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    may_run(&seen_of(&alone, &[made_by("tune-node-0", "vision", Some("n1"))], &[JOB]));
 }
 
 #[test]
