@@ -387,11 +387,10 @@ fn uneven(
     may_use: &[Eligibility],
 ) -> Vec<NodeName> {
     let counts = |eligibility: &Eligibility| {
-        let reason = match eligibility {
-            Eligibility::Yes => return true,
-            Eligibility::No { reason } => reason,
-        };
-        matches!(reason, Ineligible::Volume { .. } | Ineligible::Lacks { .. } | Ineligible::NoRoom { .. })
+        matches!(
+            eligibility.reason(),
+            None | Some(Ineligible::Volume { .. } | Ineligible::Lacks { .. } | Ineligible::NoRoom { .. })
+        )
     };
     let counted: BTreeSet<&NodeName> =
         inventory.nodes.keys().zip(may_use).filter(|(_, may)| counts(may)).map(|(node, _)| node).collect();

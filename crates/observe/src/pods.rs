@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::template::Asks;
+use api::foreign::{TemplateSpec, Workload};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -110,12 +112,24 @@ pub fn asks_for_gpus(spec: &PodSpec) -> bool {
     totals(spec).into_iter().any(|(resource, n)| n > 0 && GpuResource::is_one(&resource))
 }
 
-/// The resources of GPUs that a pod asks for.
-pub(crate) fn resources_of_gpus(spec: &PodSpec) -> BTreeSet<String> {
-    let all = all_that_it_takes(spec).into_iter();
-    all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource))
-        .map(|(resource, _)| resource)
-        .collect()
+/// What a pod of a template takes of GPUs, by resource.
+#[must_use]
+pub fn gpus_of_template(template: &TemplateSpec) -> BTreeMap<String, u64> {
+    let asks = |asks: Asks<'_>| {
+        let all = asks.amounts().filter(|(resource, _)| GpuResource::is_one(resource));
+        (asks.keeps_running, amounts(all.collect()))
+    };
+    let containers = template.containers().map(|container| asks(container).1);
+    let all = sum(containers, template.init_containers().map(asks), template.shape()).into_iter();
+    let gpus = all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource));
+    gpus.map(|(resource, n)| (resource, in_units(n))).collect()
+}
+
+/// The resources of GPUs that the pods of a workload ask for.
+#[must_use]
+pub fn resources_of_workload(workload: &Workload) -> BTreeSet<String> {
+    let all = workload.spec.pod_sets.iter().map(|set| gpus_of_template(&set.template.spec));
+    all.flat_map(BTreeMap::into_keys).collect()
 }
 
 /// Everything that a pod takes, by resource.
@@ -166,6 +180,18 @@ fn in_units(n: i128) -> u64 {
 }
 
 fn totals(spec: &PodSpec) -> BTreeMap<String, i128> {
+    let init = spec.init_containers.iter().flatten();
+    let init =
+        init.map(|container| (container.restart_policy.as_deref() == Some("Always"), requests(container)));
+    sum(spec.containers.iter().map(requests), init, spec)
+}
+
+/// What a pod takes, given what each container asks for and, of init containers, whether it keeps running.
+fn sum(
+    containers: impl Iterator<Item = BTreeMap<String, i128>>,
+    init: impl Iterator<Item = (bool, BTreeMap<String, i128>)>,
+    spec: &PodSpec,
+) -> BTreeMap<String, i128> {
     let mut total: BTreeMap<String, i128> = BTreeMap::new();
     let add = |into: &mut BTreeMap<String, i128>, from: &BTreeMap<String, i128>| {
         for (resource, amount) in from {
@@ -173,14 +199,13 @@ fn totals(spec: &PodSpec) -> BTreeMap<String, i128> {
             *sum = sum.saturating_add(*amount);
         }
     };
-    for container in &spec.containers {
-        add(&mut total, &requests(container));
+    for asks in containers {
+        add(&mut total, &asks);
     }
     let mut sidecars = BTreeMap::new();
     let mut peak: BTreeMap<String, i128> = BTreeMap::new();
-    for container in spec.init_containers.iter().flatten() {
-        let mut at_once = requests(container);
-        if container.restart_policy.as_deref() == Some("Always") {
+    for (keeps_running, mut at_once) in init {
+        if keeps_running {
             add(&mut sidecars, &at_once);
             at_once = sidecars.clone();
         } else {
@@ -256,18 +281,24 @@ fn requests(container: &Container) -> BTreeMap<String, i128> {
 }
 
 fn of_requirements(resources: &ResourceRequirements) -> BTreeMap<String, i128> {
-    let mut merged: BTreeMap<&String, &Quantity> = resources.limits.iter().flatten().collect();
-    merged.extend(resources.requests.iter().flatten());
-    merged
-        .into_iter()
-        .filter_map(|(resource, quantity)| Some((resource.clone(), amount(resource, quantity)?)))
-        .collect()
+    let all = resources.limits.iter().flatten().chain(resources.requests.iter().flatten());
+    amounts(all.map(|(resource, quantity)| (resource.as_str(), quantity.0.as_str())).collect())
+}
+
+/// Those that can be read.
+fn amounts(texts: BTreeMap<&str, &str>) -> BTreeMap<String, i128> {
+    let read = |(resource, text): (&str, &str)| Some((resource.to_owned(), amount_of(resource, text)?));
+    texts.into_iter().filter_map(read).collect()
 }
 
 /// An amount of a resource: CPU in thousandths, all else in units, rounded up.
 #[must_use]
 pub fn amount(resource: &str, quantity: &Quantity) -> Option<i128> {
-    let milli = milli(&quantity.0)?;
+    amount_of(resource, &quantity.0)
+}
+
+fn amount_of(resource: &str, text: &str) -> Option<i128> {
+    let milli = milli(text)?;
     Some(if resource == "cpu" {
         milli
     } else {

@@ -41,8 +41,8 @@ pub enum Eligibility {
     Yes,
     /// It may not.
     No {
-        /// The first reason.
-        reason: Ineligible,
+        /// The first reason. Many nodes have the same one, and many requests have it of the same node.
+        reason: Arc<Ineligible>,
     },
 }
 
@@ -53,10 +53,19 @@ impl Eligibility {
         matches!(self, Self::Yes)
     }
 
+    /// Why it may not.
+    #[must_use]
+    pub fn reason(&self) -> Option<&Ineligible> {
+        match self {
+            Self::Yes => None,
+            Self::No { reason } => Some(reason),
+        }
+    }
+
     /// Whether it may not, only because the node is full.
     #[must_use]
-    pub const fn lacks_room(&self) -> bool {
-        matches!(self, Self::No { reason: Ineligible::NoRoom { .. } })
+    pub fn lacks_room(&self) -> bool {
+        matches!(self.reason(), Some(Ineligible::NoRoom { .. }))
     }
 }
 
@@ -269,18 +278,14 @@ fn in_turn(f: &mut fmt::Formatter<'_>, unmet: &[Expression]) -> fmt::Result {
 /// Whether a request may use a node. `after` is [`LabelsAfter::predict`] the node.
 #[must_use]
 pub fn judge(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Eligibility {
-    match first_obstacle(request, name, node, after) {
+    match obstacle(request, name, node, after).or_else(|| lack_of_room(&request.takes, node)) {
         None => Eligibility::Yes,
-        Some(reason) => Eligibility::No { reason },
+        Some(reason) => Eligibility::No { reason: Arc::new(reason) },
     }
 }
 
-fn first_obstacle(
-    request: &Request,
-    name: &NodeName,
-    node: &Node,
-    after: &LabelsAfter,
-) -> Option<Ineligible> {
+/// The first obstacle but a lack of room, which is the last one.
+fn obstacle(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Option<Ineligible> {
     let Constraints { node_selector, affinity, tolerations, volumes, other_resources, kept_off } =
         &request.constraints;
     let is_single = after.is_single();
@@ -334,10 +339,11 @@ fn first_obstacle(
             return Some(Ineligible::Lacks { resource: resource.clone(), wanted: *wanted, free });
         }
     }
-    if let Some(rule) = kept_off.get(name) {
-        return Some(Ineligible::KeptOff { rule: rule.clone() });
-    }
-    let Room { cpu_milli, memory_bytes, storage_bytes, pods } = request.takes;
+    kept_off.get(name).map(|rule| Ineligible::KeptOff { rule: rule.clone() })
+}
+
+fn lack_of_room(takes: &Room, node: &Node) -> Option<Ineligible> {
+    let Room { cpu_milli, memory_bytes, storage_bytes, pods } = *takes;
     [
         (Resource::Cpu, cpu_milli, node.room.cpu_milli),
         (Resource::Memory, memory_bytes, node.room.memory_bytes),
@@ -389,35 +395,26 @@ fn in_words(label: &Label) -> Option<String> {
 }
 
 /// Judges many requests over one inventory: requests that ask alike are
-/// judged once.
+/// judged once, and those that differ only in the room that they take once for all else.
 #[derive(Debug)]
 pub struct Judge<'a> {
     nodes: Vec<(&'a NodeName, &'a Node, LabelsAfter)>,
-    known: HashMap<Alike, Arc<[Eligibility]>>,
+    /// Why a request may not use a node, if not for its room.
+    obstacles: HashMap<Alike, Arc<[Option<Arc<Ineligible>>]>>,
+    known: HashMap<(Alike, Room), Arc<[Eligibility]>>,
 }
 
-/// All of a request that [`judge`] looks at.
+/// All of a request that [`judge`] looks at, but the room that it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     slices: BTreeMap<ProfileName, u32>,
     shared: BTreeMap<Offered, u32>,
     is_whole: bool,
     constraints: Constraints,
-    takes: Room,
 }
 
-impl<'a> Judge<'a> {
-    /// Prepares the nodes.
-    #[must_use]
-    pub fn new(inventory: &'a Inventory) -> Self {
-        let nodes = inventory.nodes.iter().map(|(name, node)| (name, node, LabelsAfter::predict(node)));
-        Self { nodes: nodes.collect(), known: HashMap::new() }
-    }
-
-    /// The eligibility of every node, in the order of `Inventory::nodes`.
-    /// Requests that are alike get the same `Arc`, so that callers can group
-    /// them by pointer.
-    pub fn nodes_for(&mut self, request: &Request) -> Arc<[Eligibility]> {
+impl Alike {
+    fn of(request: &Request) -> Self {
         // Which other profiles it asks for matters only to selectors on them.
         let Constraints { node_selector, affinity, volumes, .. } = &request.constraints;
         let mut keys: BTreeSet<&str> = node_selector.keys().map(String::as_str).collect();
@@ -427,18 +424,47 @@ impl<'a> Judge<'a> {
             true => request.slices.clone(),
             false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),
         };
-        let is_whole = request.whole_gpus > 0;
-        let alike = Alike {
+        Self {
             slices,
             shared: request.shared.clone(),
-            is_whole,
+            is_whole: request.whole_gpus > 0,
             constraints: request.constraints.clone(),
-            takes: request.takes,
+        }
+    }
+}
+
+impl<'a> Judge<'a> {
+    /// Prepares the nodes.
+    #[must_use]
+    pub fn new(inventory: &'a Inventory) -> Self {
+        let nodes = inventory.nodes.iter().map(|(name, node)| (name, node, LabelsAfter::predict(node)));
+        Self { nodes: nodes.collect(), obstacles: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// The eligibility of every node, in the order of `Inventory::nodes`.
+    /// Requests that are alike get the same `Arc`, so that callers can group
+    /// them by pointer.
+    pub fn nodes_for(&mut self, request: &Request) -> Arc<[Eligibility]> {
+        let Self { nodes, obstacles, known } = self;
+        let of = (Alike::of(request), request.takes);
+        if let Some(known) = known.get(&of) {
+            return Arc::clone(known);
+        }
+        let obstacles = obstacles.entry(of.0.clone()).or_insert_with(|| {
+            let of = nodes.iter().map(|(name, node, after)| obstacle(request, name, node, after));
+            of.map(|obstacle| obstacle.map(Arc::new)).collect()
+        });
+        // Of a thousand nodes that are full, most have as much left as others.
+        let mut full: HashMap<Ineligible, Arc<Ineligible>> = HashMap::new();
+        let mut judge = |obstacle: &Option<Arc<Ineligible>>, node: &Node| {
+            let reason = obstacle.as_ref().map(Arc::clone).or_else(|| {
+                let lacks = lack_of_room(&request.takes, node)?;
+                Some(Arc::clone(full.entry(lacks).or_insert_with_key(|lacks| Arc::new(lacks.clone()))))
+            });
+            reason.map_or(Eligibility::Yes, |reason| Eligibility::No { reason })
         };
-        let nodes = &self.nodes;
-        let known = self.known.entry(alike);
-        Arc::clone(known.or_insert_with(|| {
-            nodes.iter().map(|(name, node, after)| judge(request, name, node, after)).collect()
-        }))
+        let all: Arc<[_]> = obstacles.iter().zip(nodes).map(|(of, (_, node, _))| judge(of, node)).collect();
+        known.insert(of, Arc::clone(&all));
+        all
     }
 }

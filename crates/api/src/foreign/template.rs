@@ -1,30 +1,67 @@
 //! What pods are made from, in little room.
 //!
-//! Thousands of workbenches and workloads ask for the same, and differ in how their containers and the claims
-//! of their volumes are called. Kubernetes' own types take some kilobytes for each, since they have a place for
-//! every field that is not there. So what has names of its own is kept beside the rest, and the rest is the same
-//! value for all that are equal to it.
+//! Thousands of workbenches and workloads are made alike, and differ in how their containers and the claims of
+//! their volumes are called, and in how much they ask for. Kubernetes' own types take some kilobytes for each, since
+//! they have a place for every field that is not there. So what one has of its own is kept beside the rest, and the
+//! rest is the same value for all that are equal to it.
 
-use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaimVolumeSource, PodSpec, Volume};
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Container, PersistentVolumeClaimVolumeSource, PodSpec, ResourceRequirements, Volume,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 
 use super::shared::Shared;
+use super::string_map::StringMap;
 
 /// The spec of a pod template. Nothing of it is lost: [`Self::whole`] is what it was made from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "PodSpec", into = "PodSpec")]
 pub struct TemplateSpec {
-    /// The names of its containers, and of its init containers after them.
-    containers: Box<[Box<str>]>,
+    /// What its containers have of their own, and its init containers after them.
+    containers: Box<[Own]>,
     /// The claims of its volumes, where its volumes say nothing else.
     claims: Box<[Box<str>]>,
     /// All the rest.
     shape: Shared<PodSpec>,
 }
 
+/// What a container has of its own.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Own {
+    name: Box<str>,
+    limits: Option<Shared<StringMap>>,
+    requests: Option<Shared<StringMap>>,
+}
+
+/// What a container of a template asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asks<'a> {
+    /// Whether it is an init container that keeps running.
+    pub keeps_running: bool,
+    own: Option<&'a Own>,
+    rest: Option<&'a ResourceRequirements>,
+}
+
+impl<'a> Asks<'a> {
+    /// Resources and amounts: first the limits, then the requests, of which one goes before a limit of its resource.
+    pub fn amounts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let of = |map: Option<&'a Shared<StringMap>>, rest: Option<&'a BTreeMap<String, Quantity>>| {
+            let rest = rest.into_iter().flatten().map(|(name, amount)| (name.as_str(), amount.0.as_str()));
+            map.into_iter().flat_map(|map| map.iter()).chain(rest)
+        };
+        let limits = self.own.and_then(|own| own.limits.as_ref());
+        let requests = self.own.and_then(|own| own.requests.as_ref());
+        of(limits, self.rest.and_then(|rest| rest.limits.as_ref()))
+            .chain(of(requests, self.rest.and_then(|rest| rest.requests.as_ref())))
+    }
+}
+
 impl TemplateSpec {
-    /// Everything but the names of containers, and but volumes that say nothing but which claim they have: what
-    /// the pod takes, and where it may go.
+    /// Everything but the names of containers, what they ask for, and volumes that say nothing but which claim they
+    /// have: above all where the pod may go.
     #[must_use]
     pub fn shape(&self) -> &PodSpec {
         &self.shape
@@ -33,6 +70,27 @@ impl TemplateSpec {
     /// The same, to be shared with those that are equal.
     pub const fn shared(&mut self) -> &mut Shared<PodSpec> {
         &mut self.shape
+    }
+
+    /// The limits and the requests of each container, to be shared with those that are equal.
+    pub fn shared_amounts(&mut self) -> impl Iterator<Item = &mut Shared<StringMap>> {
+        self.containers.iter_mut().flat_map(|own| own.limits.iter_mut().chain(&mut own.requests))
+    }
+
+    /// What its containers ask for.
+    pub fn containers(&self) -> impl Iterator<Item = Asks<'_>> {
+        let own = self.containers.iter().map(Some).chain(std::iter::repeat(None));
+        self.shape.containers.iter().zip(own).map(|(container, own)| asks(container, own, false))
+    }
+
+    /// What its init containers ask for.
+    pub fn init_containers(&self) -> impl Iterator<Item = Asks<'_>> {
+        let own = self.containers.iter().skip(self.shape.containers.len());
+        let own = own.map(Some).chain(std::iter::repeat(None));
+        let init = self.shape.init_containers.iter().flatten();
+        init.zip(own).map(|(container, own)| {
+            asks(container, own, container.restart_policy.as_deref() == Some("Always"))
+        })
     }
 
     /// The spec as it was written.
@@ -57,6 +115,10 @@ impl TemplateSpec {
     }
 }
 
+fn asks<'a>(container: &'a Container, own: Option<&'a Own>, keeps_running: bool) -> Asks<'a> {
+    Asks { keeps_running, own, rest: container.resources.as_ref() }
+}
+
 /// Those that run, and those before them.
 fn containers(spec: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
     spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten())
@@ -75,11 +137,40 @@ pub fn only_claim(claim_name: &str) -> Volume {
     }
 }
 
+impl Own {
+    /// Takes it out of a container.
+    fn of(container: &mut Container) -> Self {
+        let small = |map: BTreeMap<String, Quantity>| {
+            let texts: BTreeMap<_, _> = map.into_iter().map(|(name, amount)| (name, amount.0)).collect();
+            Shared::new(StringMap::from(texts))
+        };
+        let resources = container.resources.as_mut();
+        let (limits, requests) =
+            resources.map_or((None, None), |all| (all.limits.take(), all.requests.take()));
+        Self {
+            name: std::mem::take(&mut container.name).into_boxed_str(),
+            limits: limits.map(small),
+            requests: requests.map(small),
+        }
+    }
+
+    fn put_back(self, container: &mut Container) {
+        let whole = |map: Shared<StringMap>| {
+            let texts = BTreeMap::from(map.into_value()).into_iter();
+            texts.map(|(name, amount)| (name, Quantity(amount))).collect()
+        };
+        container.name = self.name.into_string();
+        // Whoever had some of them has the place for them.
+        if let Some(resources) = &mut container.resources {
+            resources.limits = self.limits.map(whole);
+            resources.requests = self.requests.map(whole);
+        }
+    }
+}
+
 impl From<PodSpec> for TemplateSpec {
     fn from(mut spec: PodSpec) -> Self {
-        let names =
-            containers(&mut spec).map(|container| std::mem::take(&mut container.name).into_boxed_str());
-        let containers = names.collect();
+        let containers = containers(&mut spec).map(Own::of).collect();
         let is_only_claim = |volume: &Volume| *volume == only_claim(&volume.name);
         let volumes =
             spec.volumes.take_if(|volumes| !volumes.is_empty() && volumes.iter().all(is_only_claim));
@@ -91,8 +182,8 @@ impl From<PodSpec> for TemplateSpec {
 impl From<TemplateSpec> for PodSpec {
     fn from(small: TemplateSpec) -> Self {
         let mut spec = small.shape.into_value();
-        for (container, name) in containers(&mut spec).zip(small.containers) {
-            container.name = name.into_string();
+        for (container, own) in containers(&mut spec).zip(small.containers) {
+            own.put_back(container);
         }
         if !small.claims.is_empty() {
             spec.volumes = Some(small.claims.iter().map(|claim| only_claim(claim)).collect());
@@ -136,15 +227,49 @@ mod tests {
     }
 
     #[test]
-    fn names_are_no_difference_of_the_shape_and_what_is_asked_for_is() {
-        let lab = |name: &str, slice: &str| {
+    fn names_and_amounts_are_no_difference_of_the_shape_and_where_it_may_go_is() {
+        let lab = |name: &str, slice: &str, pool: &str| {
             check(json!({"containers": [{"name": name, "resources": {"limits": {slice: "1"}}}],
-                "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}}]}))
+                "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}}],
+                "nodeSelector": {"pool": pool}}))
         };
-        let [a, b] = ["a", "b"].map(|name| lab(name, "nvidia.com/mig-1g.10gb"));
-        assert_eq!(a.shape(), b.shape());
-        assert_ne!(a, b);
-        assert_ne!(a.shape(), lab("a", "nvidia.com/mig-3g.40gb").shape());
+        let a = lab("a", "nvidia.com/mig-1g.10gb", "x");
+        for other in [lab("b", "nvidia.com/mig-1g.10gb", "x"), lab("a", "nvidia.com/mig-3g.40gb", "x")] {
+            assert_eq!(a.shape(), other.shape());
+            assert_ne!(a, other);
+        }
+        assert_ne!(a.shape(), lab("a", "nvidia.com/mig-1g.10gb", "y").shape());
+    }
+
+    fn read(asks: Asks<'_>) -> (bool, Vec<(&str, &str)>) {
+        (asks.keeps_running, asks.amounts().collect())
+    }
+
+    #[test]
+    fn what_containers_ask_for_is_read_alike_of_one_piece_and_of_parts() {
+        let small = check(json!({
+            "containers": [
+                {"name": "lab", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}},
+                {"name": "proxy"},
+                {"name": "none", "resources": {"limits": {}}},
+                {"name": "claims", "resources": {"requests": {"cpu": "3"}, "claims": [{"name": "gpu"}]}},
+            ],
+            "initContainers": [
+                {"name": "first", "resources": {"requests": {"cpu": "4"}}},
+                {"name": "side", "restartPolicy": "Always", "resources": {"limits": {"cpu": "5"}}},
+            ],
+        }));
+        for spec in [small.in_one_piece(), small] {
+            let containers: Vec<_> = spec.containers().map(read).collect();
+            let [lab, proxy, none, claims] = &containers[..] else { panic!("{containers:?}") };
+            assert_eq!(*lab, (false, vec![("cpu", "2"), ("memory", "1Gi"), ("cpu", "1")]));
+            assert_eq!(
+                (proxy, none, claims),
+                (&(false, vec![]), &(false, vec![]), &(false, vec![("cpu", "3")]))
+            );
+            let init: Vec<_> = spec.init_containers().map(read).collect();
+            assert_eq!(init, [(false, vec![("cpu", "4")]), (true, vec![("cpu", "5")])]);
+        }
     }
 
     #[test]

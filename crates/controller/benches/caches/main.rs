@@ -301,7 +301,7 @@ fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) 
         let mut pod = pod(n, n / queues::ONE_IN % nodes);
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert("notebook-name".to_owned(), format!("some-workload-{n}"));
-        let pod = if queues::waits(n) { rounds::waits(pod, has_queues) } else { pod };
+        let pod = if queues::waits(n) { rounds::waits(pod, n, has_queues, alike) } else { pod };
         let (node, uid) = (pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()), &pod.metadata.uid);
         if let (Some((_, holders)), Some(uid)) = (node.and_then(|node| agents.get_mut(node)), uid) {
             holders.push(uid.clone());

@@ -34,15 +34,19 @@ fn name(pod: usize) -> String {
     format!("some-workload-{pod}")
 }
 
+/// What a pod asks for of memory.
+pub(crate) fn memory(pod: usize, alike: Alike) -> String {
+    match alike {
+        Alike::InAllButNames => "8Gi".to_owned(),
+        Alike::InNothing => format!("{}Ki", (8 << 20) + pod),
+    }
+}
+
 /// What the pod of a workbench is made from.
 fn template(pod: usize, waits: bool, alike: Alike) -> Value {
     let name = name(pod);
     let slice = if waits { WAITED_FOR } else { "nvidia.com/mig-1g.10gb" };
-    let memory = match alike {
-        Alike::InAllButNames => "8Gi".to_owned(),
-        Alike::InNothing => format!("{}Ki", (8 << 20) + pod),
-    };
-    let amounts = json!({"cpu": "2", "memory": memory, slice: "1"});
+    let amounts = json!({"cpu": "2", "memory": memory(pod, alike), slice: "1"});
     let mut env: Vec<Value> = (0..20)
         .map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "https://some.value.example/x"}))
         .collect();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use controller::store::{Change, Foreign, Item, Source, Store};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reconcile::{Input, MapRef, Obstacles, Session, Settings, next_round};
 use serde_json::{Value, json};
 
@@ -67,15 +68,16 @@ pub(crate) fn put_queues(store: &mut Store, nodes: usize, alike: queues::Alike) 
     fill(store, &Source::Foreign(Foreign::InferenceService), servers);
 }
 
-/// A pod of a workbench that waits: in a queue it is gated, and without one the scheduler has found no node.
-pub(crate) fn waits(mut pod: Pod, in_queue: bool) -> Pod {
+/// The n-th pod of a workbench, that waits: in a queue it is gated, and without one the scheduler has found no node.
+pub(crate) fn waits(mut pod: Pod, n: usize, in_queue: bool, alike: queues::Alike) -> Pod {
     let spec = pod.spec.get_or_insert_default();
     spec.node_name = None;
     for container in &mut spec.containers {
         for amounts in container.resources.iter_mut().flat_map(|r| [&mut r.requests, &mut r.limits]).flatten()
         {
-            if let Some(n) = amounts.remove("nvidia.com/mig-1g.10gb") {
-                amounts.insert(queues::WAITED_FOR.to_owned(), n);
+            if let Some(gpus) = amounts.remove("nvidia.com/mig-1g.10gb") {
+                amounts.insert(queues::WAITED_FOR.to_owned(), gpus);
+                amounts.insert("memory".to_owned(), Quantity(queues::memory(n, alike)));
             }
         }
     }

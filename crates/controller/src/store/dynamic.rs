@@ -179,7 +179,7 @@ impl Store {
                 for set in &mut workload.spec.pod_sets {
                     let spec = &mut set.template.spec;
                     spec.change(|spec| self.costs.add(&key.0, std::mem::take(&mut before), spec));
-                    self.templates.share(spec.shared());
+                    self.templates.share(spec);
                 }
                 if let Some(admission) = &mut workload.status.admission {
                     self.admissions.share(admission);
@@ -201,7 +201,7 @@ impl Store {
                     let mut notebook = trim::notebook(Arc::unwrap_or_clone(std::mem::take(kept)));
                     let spec = &mut notebook.spec.template.spec;
                     spec.change(|spec| self.costs.add(&key.0, before, spec));
-                    self.templates.share(spec.shared());
+                    self.templates.share(spec);
                     *kept = Arc::new(notebook);
                 }
             }

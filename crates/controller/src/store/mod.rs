@@ -13,13 +13,14 @@ mod pod_sums;
 mod pool;
 mod shared_labels;
 mod source;
+mod templates;
 pub mod trim;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::foreign::workload::Admission;
-use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use observe::Objects;
 use observe::objects::Key;
@@ -79,7 +80,7 @@ pub struct Store {
     /// wanted, as for a recording.
     shared_labels: Option<shared_labels::SharedLabels>,
     /// What workbenches and workloads ask for.
-    templates: pool::Pool<PodSpec>,
+    templates: templates::Templates,
     /// The quota that workloads have.
     admissions: pool::Pool<Admission>,
     /// What the pods and workbenches of each namespace cost.

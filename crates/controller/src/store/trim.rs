@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
 use api::foreign::workload::{PodSet, PodTemplate, REPLACES, WorkloadSpec, WorkloadStatus};
 use api::foreign::{
-    ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, Workload, hardware_profile,
+    ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, TemplateSpec, Workload,
+    hardware_profile,
 };
 use k8s_openapi::api::core::v1::{
     Affinity, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
@@ -372,7 +373,7 @@ pub fn may_wait(workload: &Workload) -> bool {
 /// Whether a pod of a workload asks for anything of GPUs.
 #[must_use]
 pub fn asks_for_gpus(workload: &Workload) -> bool {
-    workload.spec.pod_sets.iter().any(|set| asks(set.template.spec.shape(), is_gpu))
+    workload.spec.pod_sets.iter().any(|set| template_asks(&set.template.spec, is_gpu))
 }
 
 /// A workload of a queue: the pods that it wants, its quota, and what checks
@@ -571,6 +572,14 @@ fn asks(spec: &PodSpec, is_one: impl Fn(&str) -> bool) -> bool {
     let resources = containers.filter_map(|container| container.resources.as_ref());
     let asked = resources.flat_map(|all| all.requests.iter().chain(all.limits.iter()).flatten());
     in_sum.chain(asked).any(|(resource, _)| is_one(resource))
+}
+
+/// Whether a pod of a template asks for a resource of some kind.
+fn template_asks(template: &TemplateSpec, is_one: impl Fn(&str) -> bool) -> bool {
+    let mut containers = template.containers().chain(template.init_containers());
+    let mut in_sum = template.shape().overhead.iter().flatten();
+    in_sum.any(|(resource, _)| is_one(resource))
+        || containers.any(|asks| asks.amounts().any(|(resource, _)| is_one(resource)))
 }
 
 /// A priority class.

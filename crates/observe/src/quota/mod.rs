@@ -314,12 +314,6 @@ pub fn cluster_queue<'a>(objects: &'a Objects, key: &Key, workload: &'a Workload
     Some(&objects.local_queues.get(&local)?.spec.cluster_queue)
 }
 
-/// The resources of GPUs that a workload asks for.
-#[must_use]
-pub fn resources(workload: &Workload) -> BTreeSet<String> {
-    workload.spec.pod_sets.iter().flat_map(|set| pods::resources_of_gpus(set.template.spec.shape())).collect()
-}
-
 /// A resource as people call it: the profile's name where it is one's.
 fn called(resource: &str) -> String {
     ProfileName::from_resource_name(resource)

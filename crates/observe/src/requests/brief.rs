@@ -1,13 +1,12 @@
 //! What a round asks of each workbench and of each workload, most of which run and ask for nothing new: a few yes or no,
 //! and times. It follows from the object alone, so it is read once for each version of one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::foreign::notebook::Intent;
 use api::foreign::{Notebook, Workload};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PodSpec;
 
 use super::queued_workloads::QueuedCheck;
 use crate::by_identity::ByIdentity;
@@ -74,39 +73,20 @@ impl Queued {
     }
 }
 
-/// What pods of each shape ask for. Thousands of workloads share a few shapes, and each shape is read once; and what many
-/// shapes ask for is a few sets, which are kept once.
+/// What workloads ask for, each set once: there are a few.
 #[derive(Default)]
-struct Asked {
-    by_shape: BTreeMap<*const PodSpec, Arc<BTreeSet<String>>>,
-    sets: BTreeSet<Arc<BTreeSet<String>>>,
-}
+struct Asked(BTreeSet<Arc<BTreeSet<String>>>);
 
 impl Asked {
-    fn by(&mut self, workload: &Workload) -> Arc<BTreeSet<String>> {
-        let Self { by_shape, sets } = self;
-        let mut shapes = workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
-        match (shapes.next(), shapes.next()) {
-            (Some(only), None) => {
-                let known = by_shape.entry(only).or_insert_with(|| once(sets, pods::resources_of_gpus(only)));
-                Arc::clone(known)
-            }
-            _ => {
-                let shapes = workload.spec.pod_sets.iter().map(|set| set.template.spec.shape());
-                once(sets, shapes.flat_map(pods::resources_of_gpus).collect())
-            }
+    /// The set that is equal to this one.
+    fn once(&mut self, set: BTreeSet<String>) -> Arc<BTreeSet<String>> {
+        if let Some(known) = self.0.get(&set) {
+            return Arc::clone(known);
         }
+        let set = Arc::new(set);
+        self.0.insert(Arc::clone(&set));
+        set
     }
-}
-
-/// A set that is equal to this one.
-fn once(sets: &mut BTreeSet<Arc<BTreeSet<String>>>, set: BTreeSet<String>) -> Arc<BTreeSet<String>> {
-    if let Some(known) = sets.get(&set) {
-        return Arc::clone(known);
-    }
-    let set = Arc::new(set);
-    sets.insert(Arc::clone(&set));
-    set
 }
 
 /// What is asked of all of them.
@@ -121,7 +101,9 @@ impl Briefs {
     pub(crate) fn update(&mut self, objects: &Objects) {
         self.workbenches.update(objects.notebooks.values(), Workbench::read);
         let mut asked = Asked::default();
-        self.workloads.update(objects.workloads.values(), |of| Queued::read(of, asked.by(of)));
+        self.workloads.update(objects.workloads.values(), |of| {
+            Queued::read(of, asked.once(pods::resources_of_workload(of)))
+        });
     }
 
     /// The workbenches of these objects, which are those that were read last.

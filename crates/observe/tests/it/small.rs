@@ -1,16 +1,18 @@
 //! What pods are made from is kept in parts, of which those that are equal are shared ([`TemplateSpec`]). Nobody who reads
 //! may notice: the answers are those for templates in one piece.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::foreign::TemplateSpec;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodSpec;
 use mig::Catalog;
 use observe::objects::Objects;
 use observe::snapshot::record::{self, Recording};
 use observe::snapshot::redact::{Keep, redact};
 use observe::snapshot::{self, Provenance};
-use observe::{Settings, observe};
+use observe::{Settings, observe, pods};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -40,13 +42,20 @@ fn objects(all: Vec<Value>) -> Objects {
 /// A container: its name is that of its object, or another.
 fn container(of: &'static str) -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec![of, "proxy", ""]);
-    let resources = prop::sample::subsequence(RESOURCES.to_vec(), 0..3);
     let policy = prop::option::of(Just("Always"));
-    (name, resources, 0..3u8, policy).prop_map(|(name, resources, n, policy)| {
-        let amounts: serde_json::Map<_, _> =
-            resources.into_iter().map(|resource| (resource.to_owned(), json!(n.to_string()))).collect();
-        json!({"name": name, "resources": {"limits": amounts}, "restartPolicy": policy})
+    (name, amounts(), amounts(), policy).prop_map(|(name, limits, requests, policy)| {
+        let resources = (limits.is_some() || requests.is_some())
+            .then(|| json!({"limits": limits, "requests": requests, "claims": null}));
+        json!({"name": name, "resources": resources, "restartPolicy": policy})
     })
+}
+
+/// Of each resource an amount; some cannot be read.
+fn amounts() -> impl Strategy<Value = Option<Value>> {
+    let resources = prop::sample::subsequence(RESOURCES.to_vec(), 0..3);
+    let amount = prop::sample::select(vec!["0", "1", "2", "500m", "many"]);
+    let all = (resources, prop::collection::vec(amount, 3));
+    prop::option::of(all.prop_map(|(resources, amounts)| resources.into_iter().zip(amounts).collect()))
 }
 
 fn volume() -> impl Strategy<Value = Value> {
@@ -188,5 +197,16 @@ proptest! {
         prop_assert_eq!(recorded(&small), recorded(&whole));
         let redacted = |objects: &Objects| recorded(&redact(objects, &Keep::default()).0);
         prop_assert_eq!(redacted(&small), redacted(&whole));
+    }
+
+    #[test]
+    fn a_template_takes_of_gpus_what_its_pods_take(spec in template("lab"), overhead in amounts()) {
+        let mut spec: PodSpec = serde_json::from_value(spec).unwrap();
+        spec.overhead = overhead.map(|all| serde_json::from_value(all).unwrap());
+        let is_of_gpus = |(resource, n): &(String, u64)| *n > 0 && mig::GpuResource::is_one(resource);
+        let takes: BTreeMap<_, _> = pods::all_that_it_takes(&spec).into_iter().filter(is_of_gpus).collect();
+        let small = TemplateSpec::from(spec);
+        prop_assert_eq!(&pods::gpus_of_template(&small), &takes);
+        prop_assert_eq!(&pods::gpus_of_template(&small.in_one_piece()), &takes);
     }
 }

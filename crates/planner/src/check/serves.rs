@@ -2,6 +2,7 @@
 //! that will exist and be free, each assigned once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use mig::ProfileName;
 
@@ -62,7 +63,10 @@ impl<'a> Served<'a> {
                 notes.push(say(|request| Problem::Unschedulable { request }));
             }
             if let Eligibility::No { reason } = judge(request, &step.node, node, &labels) {
-                notes.push(Problem::NotEligible { request: id.clone(), reason }.on(&step.node));
+                notes.push(
+                    Problem::NotEligible { request: id.clone(), reason: Arc::unwrap_or_clone(reason) }
+                        .on(&step.node),
+                );
             }
             let is_created = |offered| unit(node, offered).is_some_and(|(of, _)| created.contains(&of));
             if !wants(request).any(|(offered, count)| count > 0 && is_created(offered)) {

@@ -8,12 +8,8 @@ use crate::report::{Help, Why};
 
 /// No node fits: for lack of room only, or because the request asks for what no node is.
 pub(super) fn no_node<'a>(judged: impl Iterator<Item = (&'a NodeName, &'a Eligibility)>) -> (Why, Vec<Help>) {
-    let refused: Vec<(&Ineligible, &NodeName)> = judged
-        .filter_map(|(name, eligibility)| match eligibility {
-            Eligibility::Yes => None,
-            Eligibility::No { reason } => Some((reason, name)),
-        })
-        .collect();
+    let refused: Vec<(&Ineligible, &NodeName)> =
+        judged.filter_map(|(name, eligibility)| Some((eligibility.reason()?, name))).collect();
     let advice: BTreeSet<String> = refused.iter().filter_map(|(reason, _)| reason.advice()).collect();
     let mut help: Vec<Help> = advice.into_iter().map(|advice| Help::ChangeRequest { advice }).collect();
     if let Some((reason, name)) = roomiest(&refused) {

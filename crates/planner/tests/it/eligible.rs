@@ -266,6 +266,43 @@ fn requests_that_ask_alike_are_judged_once() {
     assert!(!other[0].is_yes() && other[1].is_yes());
 }
 
+/// What is known of a request that differs only in the room that it takes is used for the next one, and its room is not.
+#[test]
+fn requests_that_take_more_room_are_told_what_each_would_be_told_alone() {
+    let inventory = fleet()
+        .node("elsewhere", labelled().label("zone", "b").room(1_000, 1 << 30, 1))
+        .node("full", labelled().label("zone", "a").room(1_000, 8 << 30, 10))
+        .node("like-it", labelled().label("zone", "a").room(1_000, 8 << 30, 10))
+        .node("no-slots", labelled().label("zone", "a").room(9_000, 90 << 30, 0))
+        .node("roomy", labelled().label("zone", "a").room(9_000, 90 << 30, 10))
+        .build();
+    let mut all = Judge::new(&inventory);
+    let takes =
+        [(500, 1 << 30), (2_000, 1 << 30), (500, 9 << 30), (0, 0), (500, 1 << 30), (20_000, 100 << 30)];
+    let told: Vec<Vec<String>> = takes
+        .into_iter()
+        .enumerate()
+        .map(|(n, (cpu_milli, memory_bytes))| {
+            let request =
+                small_named(&n.to_string()).selects("zone", "a").takes(cpu_milli, memory_bytes).build();
+            let together = all.nodes_for(&request);
+            let alone: Vec<Eligibility> = (inventory.nodes.iter())
+                .map(|(name, node)| judge(&request, name, node, &LabelsAfter::predict(node)))
+                .collect();
+            assert_eq!(*together, *alone, "{request:?}");
+            let words = alone.iter().map(|of| of.reason().map_or("may".to_owned(), ToString::to_string));
+            words.collect()
+        })
+        .collect();
+    let elsewhere = "has label zone=b (wanted: a)";
+    let no_slots = "has 0 pod slots free";
+    let cpu = "has 1000m CPU free (wanted: 2000m)";
+    let memory = "has 8192 MiB memory free (wanted: 9216 MiB)";
+    assert_eq!(told[0], [elsewhere, "may", "may", no_slots, "may"]);
+    assert_eq!(told[1], [elsewhere, cpu, cpu, no_slots, "may"]);
+    assert_eq!(told[2], [elsewhere, memory, memory, no_slots, "may"]);
+}
+
 fn small_named(name: &str) -> RequestBuilder {
     request(name).asks("1g.10gb", 1)
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use api::foreign::workload::PodSetAssignment;
-use api::foreign::{ClusterQueue, Workload};
+use api::foreign::{ClusterQueue, TemplateSpec, Workload};
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use mig::GpuResource;
 use observe::{Objects, pods};
 
 /// How much there is of each resource in each flavor.
@@ -38,7 +37,7 @@ impl Room {
         let mut room = Self::default();
         for set in &workload.spec.pod_sets {
             let Some(assignment) = workload.assignment_of(set) else { continue };
-            for (resource, n) in taken(set.template.spec.shape(), workload.count_of(set)) {
+            for (resource, n) in taken(&set.template.spec, workload.count_of(set)) {
                 if let Some(flavor) = assignment.flavors.get(&resource) {
                     room.add((flavor.clone(), resource), n);
                 }
@@ -71,7 +70,7 @@ impl Room {
         let mut left = self.clone();
         let mut assignments = Vec::new();
         for set in &workload.spec.pod_sets {
-            let asks = taken(set.template.spec.shape(), set.count);
+            let asks = taken(&set.template.spec, set.count);
             let mut flavors = BTreeMap::new();
             for group in &queue.spec.resource_groups {
                 let of_group: Vec<_> =
@@ -102,10 +101,9 @@ impl Room {
 }
 
 /// What pods take of GPUs.
-fn taken(spec: &PodSpec, count: i32) -> BTreeMap<String, u64> {
+fn taken(template: &TemplateSpec, count: i32) -> BTreeMap<String, u64> {
     let count = u64::try_from(count).unwrap_or_default();
-    let all = pods::all_that_it_takes(spec).into_iter();
-    let gpus = all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource));
+    let gpus = pods::gpus_of_template(template).into_iter();
     gpus.map(|(resource, n)| (resource, n.saturating_mul(count))).filter(|(_, n)| *n > 0).collect()
 }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use api::foreign::{ClusterQueue, Workload};
 use observe::objects::{Key, Objects};
+use observe::pods;
 use observe::quota::{self, Drift, What};
 use planner::decide::Decision;
 use planner::report::RequestReport;
@@ -212,7 +213,7 @@ fn waiting<'a>(
 
 /// Whether a workload that asks for GPUs is not admitted.
 fn waits(workload: &Workload) -> bool {
-    !workload.is("Admitted") && !workload.is("Finished") && !quota::resources(workload).is_empty()
+    !workload.is("Admitted") && !workload.is("Finished") && !pods::resources_of_workload(workload).is_empty()
 }
 
 /// Why a workload is not admitted.
