@@ -22,13 +22,16 @@ const WANTED: u32 = 2;
 const AT_A_TIME: usize = 16;
 
 pub(crate) const HEAD: &str = "\
-| workloads that have ended | waiting | from quota to the first answer p50, p99 | whose slice is free | from quota to the answer p50, p99 | our writes for each |
-|---|---|---|---|---|---|";
+| workloads that have ended | waiting | from quota to the first answer p50, p99 | of it since Kueue asks | whose slice is free | from quota to the answer p50, p99 | of it since Kueue asks | our writes for each |
+|---|---|---|---|---|---|---|---|";
 
 /// The workloads of Kueue, and when each of them had got so far, as this program saw it.
 #[derive(Default)]
 struct Seen {
     reserved: BTreeMap<String, Instant>,
+    /// Since when Kueue has an entry for our check, which it makes in a write of its own after it has given quota. Before
+    /// that there is nothing to answer.
+    asked: BTreeMap<String, Instant>,
     answered: BTreeMap<String, Instant>,
 }
 
@@ -41,6 +44,9 @@ impl Seen {
         let any = |of: &str, is: &dyn Fn(&Value) -> bool| status[of].as_array().into_iter().flatten().any(is);
         if any("conditions", &|of| of["type"] == "QuotaReserved" && of["status"] == "True") {
             self.reserved.entry(owner.clone()).or_insert_with(Instant::now);
+        }
+        if any("admissionChecks", &|of| of["name"] == CHECK) {
+            self.asked.entry(owner.clone()).or_insert_with(Instant::now);
         }
         // Kueue makes the entry, without a word; the words are ours.
         let is_said = |of: &Value| of["message"].as_str().is_some_and(|message| !message.is_empty());
@@ -118,10 +124,13 @@ impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W>
         Ok(())
     }
 
-    /// From quota to answer, of those whose names begin so.
-    fn took(&self, prefix: &str) -> Vec<Duration> {
-        let of = self.seen.answered.iter().filter(|(name, _)| name.starts_with(prefix));
-        of.filter_map(|(name, at)| Some(at.duration_since(*self.seen.reserved.get(name)?))).collect()
+    /// From quota to answer, and from Kueue's question to it, of those whose names begin so.
+    fn took(&self, prefix: &str) -> [Vec<Duration>; 2] {
+        let Seen { reserved, asked, answered } = &self.seen;
+        [reserved, asked].map(|begun| {
+            let of = answered.iter().filter(|(name, _)| name.starts_with(prefix));
+            of.filter_map(|(name, at)| Some(at.duration_since(*begun.get(name)?))).collect()
+        })
     }
 }
 
@@ -154,9 +163,6 @@ pub(crate) async fn measure(scene: &Scene, ended: u32, waiting: u32, free: u32) 
     let about_workloads = |request: &&Request| request.object_ref.resource == "workloads";
     let writes = audit.writes()?.iter().filter(about_workloads).count();
     let each = f64::from(u32::try_from(writes)?) / f64::from(free.max(1));
-    Ok(format!(
-        "| {ended} | {waiting} | {} | {free} | {} | {each:.1} |",
-        percentiles(&mut answers.took("waits-")),
-        percentiles(&mut answers.took("gets-")),
-    ))
+    let took = |prefix: &str| answers.took(prefix).map(|mut took| percentiles(&mut took)).join(" | ");
+    Ok(format!("| {ended} | {waiting} | {} | {free} | {} | {each:.1} |", took("waits-"), took("gets-")))
 }
