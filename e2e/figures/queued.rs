@@ -22,15 +22,15 @@ const WANTED: u32 = 2;
 const AT_A_TIME: usize = 16;
 
 pub(crate) const HEAD: &str = "\
-| workloads that have ended | waiting | from quota to the first answer p50, p99 | of it since Kueue asks | whose slice is free | from quota to the answer p50, p99 | of it since Kueue asks | our writes for each |
+| workloads that have ended | waiting | from quota to the first answer p50, p99 | from Kueue's entry to it | whose slice is free | from quota to the answer p50, p99 | from Kueue's entry to it | our writes for each |
 |---|---|---|---|---|---|---|---|";
 
 /// The workloads of Kueue, and when each of them had got so far, as this program saw it.
 #[derive(Default)]
 struct Seen {
     reserved: BTreeMap<String, Instant>,
-    /// Since when Kueue has an entry for our check, which it makes in a write of its own after it has given quota. Before
-    /// that there is nothing to answer.
+    /// Since when there is Kueue's entry for our check, which it makes in a write of its own: shortly before it gives quota,
+    /// or where many come at once, after that. Before it there is nothing to answer.
     asked: BTreeMap<String, Instant>,
     answered: BTreeMap<String, Instant>,
 }
@@ -124,7 +124,7 @@ impl<W: Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin> Answers<W>
         Ok(())
     }
 
-    /// From quota to answer, and from Kueue's question to it, of those whose names begin so.
+    /// From quota to answer, and from Kueue's entry to it, of those whose names begin so.
     fn took(&self, prefix: &str) -> [Vec<Duration>; 2] {
         let Seen { reserved, asked, answered } = &self.seen;
         [reserved, asked].map(|begun| {
