@@ -21,3 +21,36 @@ impl Templates {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_templates_have_in_common_is_one_value_and_what_each_asks_for_is_its_own() {
+        let mut all = Templates::default();
+        let mut template = |memory: &str| {
+            let slice = json!({"limits": {"memory": memory, "nvidia.com/mig-1g.10gb": "1"}});
+            let proxy = json!({"requests": {"cpu": "100m"}});
+            let mut template: TemplateSpec = serde_json::from_value(json!({"containers": [
+                {"name": memory, "resources": slice}, {"name": "proxy", "resources": proxy}]}))
+            .expect("the spec of a pod");
+            all.share(&mut template);
+            let shape = Arc::clone(template.shared().inner());
+            let amounts = template.shared_amounts().map(|amounts| Arc::clone(amounts.inner()));
+            (shape, amounts.collect::<Vec<_>>())
+        };
+        let (shape, amounts) = template("8Gi");
+        let (same_shape, same_amounts) = template("8Gi");
+        let (shape_of_other, other_amounts) = template("9Gi");
+        assert!(Arc::ptr_eq(&shape, &same_shape) && Arc::ptr_eq(&shape, &shape_of_other));
+        let are_one = |others: &[Arc<StringMap>]| {
+            amounts.iter().zip(others).map(|(one, other)| Arc::ptr_eq(one, other)).collect::<Vec<_>>()
+        };
+        assert_eq!((are_one(&same_amounts), are_one(&other_amounts)), (vec![true, true], vec![false, true]));
+    }
+}

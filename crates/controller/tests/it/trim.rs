@@ -1,6 +1,7 @@
 //! Exactly the fields that are read are kept: for each kind there is one object that has all of them, and
 //! additional fields at each place.
 
+use api::foreign::Workload;
 use controller::store::bounds::{Bounded, MOST_CONTAINERS, MOST_OTHER_RESOURCES, MOST_RESOURCES};
 use controller::store::{Change, Foreign, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -488,4 +489,33 @@ fn a_map_of_the_device_plugin_keeps_all_keys_and_one_of_layouts_its_own() {
         trim::config_map,
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": plugin, "binaryData": {"odd": ""}}),
     );
+}
+
+/// Also where it has so many containers that only their sum is kept, and where it comes through a watch again.
+#[test]
+fn a_workload_asks_for_gpus_whichever_of_its_containers_does() {
+    let asks = |n: usize, resource: &str| -> Value {
+        json!({"name": format!("c{n}"), "resources": {"requests": {resource: "1"}}})
+    };
+    let workload = |containers: Value, init: Value| -> Workload {
+        read(&json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w", "namespace": "n"},
+            "spec": {"queueName": "q", "podSets": [{"name": "main", "count": 1, "template": {"spec": {
+                "containers": containers, "initContainers": init}}}]},
+        }))
+    };
+    let slice = "nvidia.com/mig-1g.10gb";
+    let many: Vec<Value> = (0..=MOST_CONTAINERS).map(|n| asks(n, slice)).collect();
+    for (containers, init) in [
+        (json!([asks(0, slice)]), json!([])),
+        (json!([asks(0, "cpu"), asks(1, slice)]), json!([])),
+        (json!([asks(0, "cpu")]), json!([asks(1, slice)])),
+        (json!(many), json!([])),
+    ] {
+        let full = workload(containers, init);
+        let kept = trim::workload(full.clone());
+        assert!(trim::asks_for_gpus(&full) && trim::asks_for_gpus(&kept), "{full:?}");
+        assert!(trim::may_wait(&trim::workload(kept)));
+    }
+    assert!(!trim::asks_for_gpus(&workload(json!([asks(0, "cpu")]), json!([asks(1, "memory")]))));
 }
