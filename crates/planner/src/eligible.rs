@@ -400,7 +400,7 @@ fn in_words(label: &Label) -> Option<String> {
 pub struct Judge<'a> {
     nodes: Vec<(&'a NodeName, &'a Node, LabelsAfter)>,
     /// Why a request may not use a node, if not for its room.
-    obstacles: HashMap<Alike, Arc<[Option<Arc<Ineligible>>]>>,
+    obstacles: HashMap<Alike, Vec<Option<Arc<Ineligible>>>>,
     known: HashMap<(Alike, Room), Arc<[Eligibility]>>,
 }
 

@@ -154,8 +154,7 @@ fn waits_for_nothing(queued: &QueuedWorkload) -> bool {
 
 /// The answer to a workload that waits for nothing. Of one that asks for GPUs there is none while the plan breaks a rule.
 fn passes(workload: &Workload, queued: &QueuedWorkload, is_sound: bool) -> Option<Verdict> {
-    let asks =
-        workload.spec.pod_sets.iter().any(|set| !pods::gpus_of_template(&set.template.spec).is_empty());
+    let asks = !pods::resources_of_workload(workload).is_empty();
     let why = match asks {
         false => "it requests no GPU slices",
         true if !is_sound => return None,

@@ -138,7 +138,10 @@ fn not_planned(world: &World<'_>, request: &Request, seats: &Seats<'_>) -> Outco
 
 /// Whole GPUs, where those that it could have otherwise are shared under a name of their own.
 fn shared_by_others(world: &World<'_>, request: &Request) -> Option<(Why, Vec<Help>)> {
-    let renamed = |eligible: &Eligibility| matches!(eligible.reason(), Some(Ineligible::SharesGpus { sharing }) if sharing.renamed);
+    let renamed = |eligible: &Eligibility| match eligible.reason() {
+        Some(Ineligible::SharesGpus { sharing }) => sharing.renamed,
+        _ => false,
+    };
     Judge::new(world.inventory).nodes_for(request).iter().any(renamed).then(|| {
         let offered = Offered::SharedGpu;
         let advice =
