@@ -106,11 +106,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 /// line of one crate, of which the compiler keeps all else.
 fn mutants(folder: &Path, chosen: &[String], how: &[String]) -> anyhow::Result<Option<i32>> {
     let mut mutants = Command::new("cargo");
-    mutants.arg("mutants").args(chosen).args(how).arg("--output").arg(folder);
+    mutants.args(line(folder, chosen, how));
     mutants.current_dir(crate::root()).env("CARGO_TARGET_DIR", folder.join("target"));
     mutants.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
     mutants.env_remove("RUSTC_WORKSPACE_WRAPPER");
     Ok(mutants.status().context("cannot run cargo")?.code())
+}
+
+/// What `cargo` is called with. How to test stands last: what comes after its `--` is for the tests.
+fn line(folder: &Path, chosen: &[String], how: &[String]) -> Vec<String> {
+    let results = ["mutants", "--output", &folder.display().to_string()].map(str::to_owned);
+    [&results, chosen, how].concat()
 }
 
 /// How many mutants no test noticed.
@@ -242,6 +248,12 @@ mod tests {
         let (files, line) = chosen(&["--re", "list_is_fresh", "--in-place", "--list"]).unwrap();
         assert_eq!(line, ["--re", "list_is_fresh", "--list", "--in-place"]);
         assert!(files.is_empty());
+    }
+
+    #[test]
+    fn nothing_for_cargo_mutants_stands_after_what_is_for_the_tests() {
+        let line = line(Path::new("here"), &["--in-place".to_owned()], &quickly());
+        assert_eq!(line.join(" "), "mutants --output here --in-place -- -- --skip properties");
     }
 
     #[test]
