@@ -10,7 +10,7 @@ use api::node_agent::{ChangeStage, GateState};
 use cluster::annotations::OPENS;
 use e2e::agents::Agent;
 use e2e::expect::is_cordoned;
-use e2e::manifests::Manifest;
+use e2e::manifests::{Manifest, of_neighbours};
 use e2e::wire::Wire;
 use e2e::{Fleet, NodeSpec, POOL, Scene, mig, pod, policy, scenario, workbench};
 use jiff::SignedDuration;
@@ -38,6 +38,13 @@ pub(crate) fn held(scene: &Scene, node: &str) -> anyhow::Result<BTreeMap<String,
     Ok(slices.filter_map(|slice| Some((slice.holder?, (slice.uuid, slice.serial, slice.open)))).collect())
 }
 
+/// Who computes on a half: by turns one of the team and one of their neighbours.
+fn train(n: usize) -> (Manifest, String) {
+    let name = format!("train-{n}");
+    let pod = computes(&name, "3g.40gb");
+    if n.is_multiple_of(2) { (pod, name) } else { (pod.of_neighbours(), of_neighbours(&name)) }
+}
+
 /// Fifteen of the sixteen halves are computed on; the last one is beside one of them. Says who has what.
 pub(crate) async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeMap<String, Has>> {
     scene.nodes_are([halves("n1")]).await?;
@@ -45,10 +52,10 @@ pub(crate) async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeM
     scene.operator().await?;
     scene.apply(policy("research", "research")).await?;
     for i in 0..15 {
-        scene.apply(computes(&format!("train-{i}"), "3g.40gb")).await?;
+        scene.apply(train(i).0).await?;
     }
     for i in 0..15 {
-        scene.runs(&format!("train-{i}")).await?;
+        scene.runs(&train(i).1).await?;
     }
     let held = held(scene, "n1")?;
     assert_eq!(held.len(), 15);
@@ -99,7 +106,7 @@ fn the_rest_of_a_gpu_is_recut_for_another_while_a_pod_computes_on_it() {
         assert_eq!(scene.workbench_runs("lab").await.with_context(|| agent.log())?, "n1");
         they_have_what_they_had(scene, &before)?;
         for i in 0..15 {
-            assert_eq!(scene.runs(&format!("train-{i}")).await?, "n1");
+            assert_eq!(scene.runs(&train(i).1).await?, "n1");
         }
         let cut =
             |gpu: &operands::GpuTruth| gpu.slices.iter().map(|slice| slice.profile.to_string()).collect();

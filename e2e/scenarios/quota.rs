@@ -1,10 +1,10 @@
 //! Who holds quota, and who could use it: real Kueue, with our check on its queues.
 
 use anyhow::{Context, ensure};
-use e2e::manifests::Manifest;
-use e2e::{Scene, mig, objects, pod, scenario, wait};
+use e2e::manifests::{Manifest, of_neighbours};
+use e2e::{NEIGHBOURS, Scene, mig, pod, scenario, wait};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::queues::{
@@ -92,25 +92,24 @@ fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_
 fn two_teams_want_one_slice_and_the_second_reads_what_it_waits_for_without_the_names_of_the_first() {
     scenario(async |scene| {
         research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
-        objects::ensure_namespace(&scene.client(), "team-b", &json!({})).await?;
         let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
-        local["metadata"]["namespace"] = json!("team-b");
+        local["metadata"]["namespace"] = json!(NEIGHBOURS);
         scene.apply(local).await?;
         let first = (0..7).map(|n| format!("first-{n}")).collect::<Vec<_>>();
         for name in &first {
             scene.apply(theirs(name)).await?;
         }
         for name in &first {
-            their_pod_runs(scene, name).await?;
+            scene.runs(&of_neighbours(name)).await?;
         }
         // The older one gets the last.
         scene.apply(theirs("wins")).await?;
-        their_pod_runs(scene, "wins").await?;
+        scene.runs(&of_neighbours("wins")).await?;
         scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
         let waits = check_says(scene, "second", "Pending", "not served").await?;
         let message = waits["message"].as_str().unwrap_or_default();
         let named = first.iter().any(|name| message.contains(name.as_str())) || message.contains("wins");
-        ensure!(!named && !message.contains("team-b"), "who holds the slices is the other team's: {waits}");
+        ensure!(!named && !message.contains(NEIGHBOURS), "who holds the slices is the other team's: {waits}");
         scene.delete(theirs("wins")).await?;
         scene.runs("second").await?;
         ensure!(!was_unschedulable(scene, "second").await?, "its slice was there before it was looked for");
@@ -120,16 +119,7 @@ fn two_teams_want_one_slice_and_the_second_reads_what_it_waits_for_without_the_n
 
 /// A pod of the other team, in its queue.
 fn theirs(name: &str) -> Manifest {
-    pod(name, &mig("7g.80gb"), 1).in_namespace("team-b").labelled(QUEUE, "research")
-}
-
-async fn their_pod_runs(scene: &Scene, name: &str) -> anyhow::Result<()> {
-    let pods: Api<Pod> = Api::namespaced(scene.client(), "team-b");
-    wait::until_one(pods, name, "the other team's pod runs", wait::PATIENCE, |pod| {
-        let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.clone());
-        if phase.as_deref() == Some("Running") { Ok(()) } else { Err(format!("{phase:?}")) }
-    })
-    .await
+    pod(name, &mig("7g.80gb"), 1).of_neighbours().labelled(QUEUE, "research")
 }
 
 /// No node has more than four GPUs, and six pods want one each.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use e2e::manifests::Policy;
+use e2e::manifests::{Manifest, Policy, of_neighbours};
 use e2e::objects::GPU_OPERATOR_NAMESPACE;
 use e2e::wait::until;
 use e2e::{NodeSpec, POOL, Scene, pod, policy, scenario, workbench};
@@ -62,9 +62,9 @@ fn t4s_are_shared_by_four_but_not_under_a_pod_that_has_one_and_are_whole_again_w
         let node = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");
         scene.nodes_are([node("t1"), node("t2")]).await?;
         scene.operator().await?;
-        let train = pod("train", "nvidia.com/gpu", 1);
+        let train = pod("train", "nvidia.com/gpu", 1).of_neighbours();
         scene.apply(train.clone()).await?;
-        let busy = scene.runs("train").await?;
+        let busy = scene.runs(&of_neighbours("train")).await?;
         let idle = if busy == "t1" { "t2" } else { "t1" };
 
         // The map comes first; an administrator points ClusterPolicy to it, by the command that is printed.
@@ -85,9 +85,9 @@ fn t4s_are_shared_by_four_but_not_under_a_pod_that_has_one_and_are_whole_again_w
         scene.converged("notebooks").await?;
 
         // More share each GPU under a pod that has a share, and none do when it has gone.
-        let lab = pod("lab", SHARED, 1);
+        let lab = pod("lab", SHARED, 1).of_neighbours();
         scene.apply(lab.clone()).await?;
-        let there = scene.runs("lab").await?;
+        let there = scene.runs(&of_neighbours("lab")).await?;
         scene.apply(by(6)).await?;
         scene.offers_resources(&there, &[(SHARED, 24)]).await?;
         scene.converged("notebooks").await?;
@@ -121,13 +121,12 @@ fn a_share_of_a_small_slice_is_for_two_and_the_slice_is_cut_only_when_both_have_
         }
         scene.converged("research").await?;
 
-        let labs = ["a", "b"].map(|name| {
-            pod(name, SMALL, 1).with("/spec/nodeSelector", json!({"kubernetes.io/hostname": "n1"}))
-        });
+        let on_n1 = |pod: Manifest| pod.with("/spec/nodeSelector", json!({"kubernetes.io/hostname": "n1"}));
+        let labs = [on_n1(pod("a", SMALL, 1)), on_n1(pod("b", SMALL, 1).of_neighbours())];
         for lab in &labs {
             scene.apply(lab.clone()).await?;
         }
-        for name in ["a", "b"] {
+        for name in ["a", &of_neighbours("b")] {
             scene.runs(name).await?;
         }
         scene.apply(by_two(&[("3g.40gb", 2)])).await?;
@@ -222,19 +221,23 @@ fn two_notebooks_share_the_t4_of_a_node_a_third_waits_and_a_whole_one_beside_it_
         let node = |name: &str, model: &str| NodeSpec::new(name, 1, model).label(POOL, "notebooks");
         scene.nodes_are([node("t1", "T4"), node("t2", "T4")]).await?;
         scene.operator().await?;
-        let whole = workbench("whole", "nvidia.com/gpu", 1);
+        let whole = workbench("whole", "nvidia.com/gpu", 1).of_neighbours();
         scene.apply(whole.clone()).await?;
-        let alone = scene.workbench_runs("whole").await?;
+        let alone = scene.workbench_runs(&of_neighbours("whole")).await?;
         let other = if alone == "t1" { "t2" } else { "t1" };
         scene.apply(by(2)).await?;
         point(scene, "notebooks").await?;
         scene.offers_resources(other, &[(SHARED, 2)]).await?;
-        for name in ["a", "b"] {
-            scene.apply(workbench(name, SHARED, 1)).await?;
+        scene.apply(workbench("a", SHARED, 1)).await?;
+        scene.apply(workbench("b", SHARED, 1).of_neighbours()).await?;
+        for name in ["a", &of_neighbours("b")] {
             assert_eq!(scene.workbench_runs(name).await?, other);
         }
         scene.apply(workbench("c", SHARED, 1)).await?;
         scene.waits_for("notebooks", "whole").await?;
+        // Whose seat the other one is, is not said.
+        let told = scene.told("Notebook", "c", "2 of 2 seats").await?;
+        assert!(told.contains("held by team-a/a-0, a pod of another namespace"), "{told}");
         scene.offers_resources(&alone, &[("nvidia.com/gpu", 1)]).await?;
         // The whole one is given back, and its node has room for the third.
         scene.delete(whole).await?;

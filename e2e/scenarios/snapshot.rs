@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use cli::exit::Status;
+use e2e::manifests::of_neighbours;
 use e2e::objects::OPERATOR_NAMESPACE;
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait, workbench};
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -219,7 +218,6 @@ fn the_fleet_of_the_example_is_the_recording_of_a_virtual_one() {
         };
         let teaching = NodeSpec::new("gpu-3", 1, "A30").label(POOL, "teaching").layout("all-1g.6gb");
         scene.nodes_are([node("gpu-1", "all-1g.10gb"), node("gpu-2", "all-7g.80gb"), teaching]).await?;
-        objects::ensure_namespace(&scene.client(), "team-b", &json!({})).await?;
         // One workbench runs, three people wait.
         scene.apply(workbench("churn", &mig("1g.10gb"), 1)).await?;
         scene.workbench_runs("churn").await?;
@@ -227,15 +225,8 @@ fn the_fleet_of_the_example_is_the_recording_of_a_virtual_one() {
         scene.is_unschedulable("fraud-lab-0").await?;
         scene.apply(workbench("forecast", &mig("2g.20gb"), 1)).await?;
         scene.is_unschedulable("forecast-0").await?;
-        scene.apply(pod("pretrain", &mig("4g.40gb"), 1).in_namespace("team-b")).await?;
-        let pods: Api<Pod> = Api::namespaced(scene.client(), "team-b");
-        wait::until_one(pods, "pretrain", "pretrain waits", wait::PATIENCE, |pod| {
-            let conditions =
-                pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
-            let waits = conditions.into_iter().any(|c| c.reason.as_deref() == Some("Unschedulable"));
-            if waits { Ok(()) } else { Err("it does not wait yet".to_owned()) }
-        })
-        .await?;
+        scene.apply(pod("pretrain", &mig("4g.40gb"), 1).of_neighbours()).await?;
+        scene.is_unschedulable(&of_neighbours("pretrain")).await?;
         let recorder = Recorder::new(scene).await?;
         let text = recorder.record(&["--redact", "--keep-namespace", TEAM, "--name", "lab"]).await?;
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/policy-repo");

@@ -1,5 +1,6 @@
 //! Nodes of which some GPUs stay whole, for pods that need several with peer-to-peer, beside GPUs that are cut.
 
+use e2e::manifests::of_neighbours;
 use e2e::{NodeSpec, POOL, mig, pod, policy, scenario};
 use serde_json::json;
 
@@ -20,9 +21,9 @@ fn two_of_eight_gpus_become_whole_for_a_pod_the_others_are_cut_beside_it_and_all
         scene.converged("research").await?;
 
         // MIG does not go off while a notebook is on any GPU of the node.
-        let lab = pod("lab", &mig("1g.10gb"), 1);
+        let lab = pod("lab", &mig("1g.10gb"), 1).of_neighbours();
         scene.apply(lab.clone()).await?;
-        scene.runs("lab").await?;
+        scene.runs(&of_neighbours("lab")).await?;
         scene.apply(policy("research", "research").spec("/layout", two_whole(&[("1g.10gb", 7)]))).await?;
         let waits = scene.waits_for("research", "lab").await?;
         assert!(waits.contains("n1/gpu0: MIG has to be switched there, which clears the node"), "{waits}");
@@ -64,9 +65,9 @@ fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_agai
         scene.offers("n2", &[("1g.10gb", 56)]).await?;
 
         // A notebook is on one of the nodes, so that MIG cannot go off there.
-        let lab = pod("lab", &mig("1g.10gb"), 1);
+        let lab = pod("lab", &mig("1g.10gb"), 1).of_neighbours();
         scene.apply(lab).await?;
-        let busy = scene.runs("lab").await?;
+        let busy = scene.runs(&of_neighbours("lab")).await?;
         let idle = if busy == "n1" { "n2" } else { "n1" };
         let demand = json!({"type": "DemandDriven", "demandDriven": {"wholeGpus": {"maxCount": 8}}});
         scene.apply(policy("research", "research").spec("/layout", demand)).await?;
@@ -92,7 +93,7 @@ fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_agai
         scene.apply(pod("wide", &mig("7g.80gb"), 8)).await?;
         assert_eq!(scene.runs("wide").await?, idle);
         scene.offers(idle, &[("7g.80gb", 8)]).await?;
-        assert_eq!(scene.runs("lab").await?, busy);
+        assert_eq!(scene.runs(&of_neighbours("lab")).await?, busy);
         scene.converged("research").await
     });
 }

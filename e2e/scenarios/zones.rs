@@ -3,6 +3,7 @@
 
 use anyhow::ensure;
 use controller::settings::Kueue;
+use e2e::manifests::of_neighbours;
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, policy, scenario};
 use kube::ResourceExt;
 use kube::api::ListParams;
@@ -27,11 +28,11 @@ fn training() -> Value {
     job
 }
 
-/// Somebody with so many whole GPUs of a node.
+/// Somebody of another team with so many whole GPUs of a node.
 async fn holds(scene: &Scene, name: &str, gpus: u32, node: &str) -> anyhow::Result<()> {
-    let pod = pod(name, &mig("7g.80gb"), gpus);
+    let pod = pod(name, &mig("7g.80gb"), gpus).of_neighbours();
     scene.apply(pod.with("/spec/nodeSelector", json!({"kubernetes.io/hostname": node}))).await?;
-    scene.runs(name).await?;
+    scene.runs(&of_neighbours(name)).await?;
     Ok(())
 }
 
@@ -63,7 +64,7 @@ fn a_gang_that_has_to_be_in_one_zone_waits_without_a_cut_until_one_zone_has_slic
         }
 
         // The south has room for all of them now: none of the twenty is begun in the north.
-        let trains = pod("trains", &mig("7g.80gb"), 8);
+        let trains = pod("trains", &mig("7g.80gb"), 8).of_neighbours();
         scene.delete(Value::from(trains)).await?;
         let ready = check_says(scene, "train", "Ready", "its slices are free on n3, n4").await?;
         ensure!(ready["podSetUpdates"][0]["nodeSelector"] == json!({ZONE: "south"}), "{ready}");

@@ -1,6 +1,8 @@
 //! Conditions for which a scenario waits. Each returns the state that it saw, and its error shows the last
 //! state.
 
+mod pods;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +18,7 @@ use mig::resource::GpuResource;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::manifests::{POOL, TEAM, mig};
+use crate::manifests::{POOL, mig};
 use crate::not_here::NotHere;
 use crate::objects::{OPERATOR_NAMESPACE, OURS};
 use crate::scene::Scene;
@@ -71,12 +73,6 @@ impl Scene {
     #[must_use]
     pub fn nodes(&self) -> Api<Node> {
         Api::all(self.client())
-    }
-
-    /// The pods of the team.
-    #[must_use]
-    pub fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.client(), TEAM)
     }
 
     /// All policies.
@@ -227,60 +223,6 @@ impl Scene {
         .await
     }
 
-    /// Waits until a pod of the team runs; says on which node.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn runs(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} runs"), self.patience(), |object| {
-            let object = object.ok_or("there is no such pod")?;
-            match phase(object) {
-                "Running" => {
-                    let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-                    Ok(self.given_name(node.unwrap_or_default()))
-                }
-                other => Err(format!("it is {other}")),
-            }
-        })
-        .await
-    }
-
-    /// Waits until a workbench of the team runs; says on which node.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn workbench_runs(&self, name: &str) -> anyhow::Result<String> {
-        self.runs(&format!("{name}-0")).await
-    }
-
-    /// Waits until a pod of the team has failed; says why.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn fails(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} fails"), self.patience(), |object| {
-            let object = object.ok_or("there is no such pod")?;
-            match phase(object) {
-                "Failed" => Ok(object.status.as_ref().and_then(|s| s.reason.clone()).unwrap_or_default()),
-                other => Err(format!("it is {other}")),
-            }
-        })
-        .await
-    }
-
-    /// Waits until a pod of the team has a node; says which.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn is_bound(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} is bound"), self.patience(), |object| {
-            let object = object.ok_or("there is no such pod")?;
-            let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-            node.map(|node| self.given_name(node)).ok_or_else(|| "it is not".to_owned())
-        })
-        .await
-    }
-
     /// Waits until nothing on a node is parked by MIG manager.
     ///
     /// # Errors
@@ -360,34 +302,6 @@ impl Scene {
             let _ = counting.await;
         });
         Cordons { most, task }
-    }
-
-    /// Waits until the scheduler has found no place for a pod.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn is_unschedulable(&self, pod: &str) -> anyhow::Result<()> {
-        until_one(self.pods(), pod, &format!("pod {pod} is unschedulable"), self.patience(), |object| {
-            let object = object.ok_or("there is no such pod")?;
-            let conditions = object.status.iter().flat_map(|s| s.conditions.iter().flatten());
-            let mut said = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
-            said.any(|c| c.reason.as_deref() == Some("Unschedulable"))
-                .then_some(())
-                .ok_or_else(|| format!("it is {}", phase(object)))
-        })
-        .await
-    }
-
-    /// Waits until a pod of the team is gone.
-    ///
-    /// # Errors
-    /// When time is up.
-    pub async fn is_gone(&self, pod: &str) -> anyhow::Result<()> {
-        until_one(self.pods(), pod, &format!("pod {pod} is gone"), self.patience(), |object| match object {
-            None => Ok(()),
-            Some(object) => Err(format!("it is {}", phase(object))),
-        })
-        .await
     }
 
     /// Waits until a policy that was seen as it is now has a condition of this
@@ -533,15 +447,6 @@ impl Scene {
             format!("{}: {}", e.reason.clone().unwrap_or_default(), e.note.clone().unwrap_or_default())
         };
         Ok(events.iter().map(line).collect::<Vec<_>>().join("\n"))
-    }
-
-    /// The names of the team's pods that run now.
-    ///
-    /// # Errors
-    /// When they cannot be listed.
-    pub async fn running(&self) -> anyhow::Result<Vec<String>> {
-        let pods = self.pods().list(&ListParams::default()).await?;
-        Ok(pods.iter().filter(|pod| phase(pod) == "Running").map(ResourceExt::name_any).collect())
     }
 }
 

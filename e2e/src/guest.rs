@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use crate::manifests::TEAM;
+use crate::manifests::{NEIGHBOURS, TEAM};
 use crate::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE, OURS};
 use crate::provider::Provider;
 use crate::real_nodes;
@@ -30,7 +30,7 @@ pub(crate) async fn leave_others_alone(client: &Client, provider: &dyn Provider)
     {
         bail!("the cluster has no simulated GPU nodes: bring one up with `cargo xtask kind up`");
     }
-    for name in [GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE, TEAM] {
+    for name in [GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE, TEAM, NEIGHBOURS] {
         if let Some(namespace) = namespaces.get_opt(name).await?
             && !namespace.labels().contains_key(OURS)
         {

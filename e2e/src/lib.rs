@@ -56,6 +56,6 @@ pub mod wire;
 pub mod workload_controllers;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
-pub use manifests::{POOL, TEAM, a100, mig, pod, policy, workbench};
+pub use manifests::{NEIGHBOURS, POOL, TEAM, a100, mig, pod, policy, workbench};
 pub use scene::Scene;
 pub use telling::{scenario, scenario_on_any_nodes};

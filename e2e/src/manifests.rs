@@ -9,6 +9,15 @@ pub const POOL: &str = "slicewright.io/pool";
 /// The namespace in which people of scenarios work.
 pub const TEAM: &str = "team-a";
 
+/// The namespace of the others who work on the same nodes. What the team reads does not name what is in it.
+pub const NEIGHBOURS: &str = "team-b";
+
+/// How a scenario names a pod of theirs.
+#[must_use]
+pub fn of_neighbours(pod: &str) -> String {
+    format!("{NEIGHBOURS}/{pod}")
+}
+
 /// An object that is being written.
 #[derive(Clone, Debug)]
 pub struct Manifest(Value);
@@ -47,6 +56,12 @@ impl Manifest {
     pub fn labelled(mut self, key: &str, value: &str) -> Self {
         self.0["metadata"]["labels"][key] = json!(value);
         self
+    }
+
+    /// One of the others who work on the same nodes.
+    #[must_use]
+    pub fn of_neighbours(self) -> Self {
+        self.in_namespace(NEIGHBOURS)
     }
 
     /// In another namespace.

@@ -22,7 +22,7 @@ use crate::empty::{empty, remove_made};
 use crate::etcd::{Copy, Versions};
 use crate::guest::leave_others_alone;
 use crate::kueue::Kueue;
-use crate::manifests::{self, TEAM};
+use crate::manifests::{self, NEIGHBOURS, TEAM};
 use crate::not_here::NotHere;
 use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
@@ -114,7 +114,9 @@ impl Scene {
             }
             objects::install_crds(&client, &foreign).await?;
         }
-        objects::ensure_namespace(&client, TEAM, &json!({})).await?;
+        for tenants in [TEAM, NEIGHBOURS] {
+            objects::ensure_namespace(&client, tenants, &json!({})).await?;
+        }
         let audit = provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(Self {
             began,

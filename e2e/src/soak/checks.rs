@@ -127,7 +127,7 @@ impl Soak {
     /// Invariant 8: who waits for a slice is among the unserved of the policy.
     async fn everybody_has_an_answer(&self, scene: &Scene) -> anyhow::Result<usize> {
         wait::asking("everybody who waits has an answer", PATIENCE, async || {
-            let pods = scene.pods().list(&ListParams::default()).await?;
+            let pods = scene.pods_of_tenants().await?;
             let is_waiting = |pod: &&Pod| {
                 let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
                 // Where older data of etcd were put back, a pod may have ended without ever having been bound.

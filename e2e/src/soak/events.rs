@@ -12,6 +12,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use super::state::{POLICY, Soak};
+use super::tenants;
 
 /// What people ask for, often and seldom.
 const MENU: &[&str] = &[
@@ -76,6 +77,7 @@ impl Soak {
         let opens = self.one_of(&["never", "never", "at-once", "30s"]).unwrap_or("never");
         let name = self.name("pod");
         let object = pod(&name, &mig(profile), count).annotated("sim.slicewright.io/opens", opens);
+        let object = object.in_namespace(tenants::namespace_of(&name));
         scene.apply(object).await?;
         self.pods.insert(name.clone());
         Ok(format!("{name} asks for {count} x {profile} and opens it {opens}"))
@@ -85,10 +87,8 @@ impl Soak {
         let pods: Vec<String> = self.pods.iter().cloned().collect();
         let Some(name) = self.one_of(&pods) else { return Ok("nobody is there to end".to_owned()) };
         self.pods.remove(&name);
-        let object =
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": TEAM}});
         // One that ended by itself may be gone.
-        let gone = scene.delete(object).await.is_err();
+        let gone = scene.delete(tenants::named(&name)).await.is_err();
         Ok(format!("{name} ends{}", if gone { " (it was gone)" } else { "" }))
     }
 

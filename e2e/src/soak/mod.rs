@@ -7,6 +7,7 @@ mod events;
 mod node_agent;
 mod sharers;
 mod state;
+mod tenants;
 
 use crate::Scene;
 use state::Soak;

@@ -1,14 +1,14 @@
 //! A pool of T4s in a soak: by how many pods each is shared goes up and down, on and off, while pods that have a share, or
 //! a GPU for themselves, come and go. That no two of them share one unawares is part of what the simulator counts.
 
-use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::manifests::Policy;
-use crate::{Scene, TEAM, pod, policy, wait};
+use crate::{Scene, pod, policy, wait};
 
 use super::checks::PATIENCE;
 use super::state::{Soak, shared};
+use super::tenants::{named, namespace_of};
 
 /// The policy that shares them.
 const POLICY: &str = "soak-shares";
@@ -23,10 +23,6 @@ fn by(replicas: u32) -> Policy {
         2.. => json!({"type": "TimeSlicing", "rules": rules}),
     };
     policy(POLICY, "notebooks").spec("/layout", json!({"type": "None"})).spec("/sharing", sharing)
-}
-
-fn named(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": TEAM}})
 }
 
 impl Soak {
@@ -73,7 +69,7 @@ impl Soak {
         let asks = asks.unwrap_or("nvidia.com/gpu");
         self.named += 1;
         let name = format!("seat-{}", self.named);
-        scene.apply(pod(&name, asks, 1)).await?;
+        scene.apply(pod(&name, asks, 1).in_namespace(namespace_of(&name))).await?;
         self.sharers.insert(name.clone());
         Ok(format!("{name} asks for {asks}"))
     }
@@ -96,7 +92,7 @@ impl Soak {
             let _ = scene.delete(named(&name)).await;
         }
         wait::asking("nobody has a T4", PATIENCE, async || {
-            let pods = scene.pods().list(&ListParams::default()).await?;
+            let pods = scene.pods_of_tenants().await?;
             let left = pods.iter().filter_map(|pod| pod.metadata.name.clone());
             let left: Vec<String> = left.filter(|name| name.starts_with("seat-")).collect();
             Ok(if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are there")) })

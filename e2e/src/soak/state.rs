@@ -105,7 +105,7 @@ impl Soak {
 
     /// Who is there, after an older copy of etcd was put back.
     pub(crate) async fn look_who_is_there(&mut self, scene: &Scene) -> anyhow::Result<()> {
-        let pods = scene.pods().list(&ListParams::default()).await?;
+        let pods = scene.pods_of_tenants().await?;
         let called = |start: &str| -> BTreeSet<String> {
             pods.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(start)).collect()
         };
