@@ -22,6 +22,7 @@ mod crashes;
 mod crds;
 mod demand;
 mod demo_ends;
+mod exclusive;
 mod foreign_hands;
 mod gitops_tools;
 mod hostile_pods;

@@ -39,6 +39,7 @@ const WHY: &[(&str, &str)] = &[
     ("crds::", "it is about the API server alone"),
     ("demand::", "it wants nodes with one GPU each, or more CPU than there is"),
     ("demo_ends::", "it is about the control plane that the demo starts"),
+    ("exclusive::", "the controller of JobSet is a process beside the control plane there"),
     ("foreign_hands::", "it plays with the names of layouts of a fleet of its own"),
     ("gitops_tools::", "it reads the audit log"),
     ("hostile_pods::", "it measures the memory of an operator in the test's own process"),

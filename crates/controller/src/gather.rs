@@ -274,9 +274,9 @@ impl Reading<'_> {
             }
             let asked = unknown.into_iter().map(|question| owners::ask(Arc::clone(&calls), question));
             let found: Vec<_> = futures::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
-            for (question, owner) in found {
-                let owner = self.allowed(&question.right(), owner.map(|owner| vec![owner]))?;
-                known.learn(question.named, owner.into_iter().next().flatten());
+            for (question, found) in found {
+                let found = self.allowed(&question.right(), found.map(|found| vec![found]))?;
+                known.learn(question.named, found.into_iter().next().unwrap_or_default());
             }
         }
         known.tell(&mut self.store.objects, Vec::new());

@@ -5,11 +5,14 @@
 //! Three kinds of rules are read: required affinity and anti-affinity, and topology spread constraints with
 //! `DoNotSchedule`, each where the pod itself is among those that the rule is about. That is what the replicas of a
 //! Deployment, a StatefulSet or a model server say. Pods that say the same are alike: a digest of the rule is noted on each, so that nobody has to keep
-//! the labels of all pods. Rules about other pods are not read, and a node is only ruled out where the scheduler would
+//! the labels of all pods. Of rules about other pods, one is read: that a group of pods has a part of the cluster to itself
+//! (`exclusive`). A node is only ruled out where the scheduler would
 //! rule it out: of the pods and the nodes that the scheduler counts, some are not known here, and all of them could only
 //! rule out more.
 //!
 //! Source: Kubernetes' documentation of affinity and anti-affinity between pods, and of topology spread constraints.
+
+mod exclusive;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +29,8 @@ use planner::selector;
 use crate::names::HOSTNAME;
 use crate::objects::Objects;
 use crate::pods::{self, Life};
+
+pub(crate) use exclusive::of_job_to_come;
 
 /// The annotation in which the rules of a pod stand where its labels are not kept. Whoever keeps objects writes it in
 /// the place of what stood there.
@@ -46,6 +51,10 @@ enum Kind {
     Spread(u32),
     /// One part of the cluster has all of them: affinity.
     Together,
+    /// Pods of no other group may be in its part of the cluster; other groups of all namespaces, or of its own.
+    Alone { everywhere: bool },
+    /// It is of a group, without which others may want to be.
+    Grouped,
 }
 
 /// One rule, by which a pod keeps apart from pods that have the same, or together with them.
@@ -54,20 +63,48 @@ pub struct Rule {
     /// A digest of all that the rule says.
     digest: String,
     kind: Kind,
-    /// The label of nodes that makes them parts of the cluster, such as a zone.
+    /// The label of nodes that makes them parts of the cluster, such as a zone; [`NO_TOPOLOGY`] where it is about none.
     topology: String,
+    /// A digest of the group that it is of; nothing where it is of none.
+    group: String,
 }
+
+/// In the place of the label of nodes, where a rule is about none.
+const NO_TOPOLOGY: &str = "*";
 
 impl Rule {
     fn new<T: serde::Serialize>(topology: &str, kind: Kind, says: &T) -> Option<Self> {
-        // The two signs stand between rules, and between what a rule says.
-        let is_readable = !topology.is_empty() && topology.len() < 320 && !topology.contains([',', ' ']);
         let said = serde_json::to_vec(&(topology, kind, says)).ok()?;
-        is_readable.then(|| Self {
+        is_readable(topology).then(|| Self {
             digest: planner::plan::digest(&said),
             kind,
             topology: topology.to_owned(),
+            group: String::new(),
         })
+    }
+
+    /// One about groups: all that name their groups in the same way have its digest.
+    fn of_group<T: serde::Serialize>(topology: &str, kind: Kind, says: &T, group: &str) -> Option<Self> {
+        let said = serde_json::to_vec(says).ok()?;
+        is_readable(topology).then(|| Self {
+            digest: planner::plan::digest(&said),
+            kind,
+            topology: topology.to_owned(),
+            group: planner::plan::digest(group.as_bytes()),
+        })
+    }
+
+    /// What it is called by pods of a namespace: by others too, if it is about theirs.
+    fn name_in(&self, namespace: &str) -> String {
+        match self.kind {
+            Kind::Alone { everywhere: true } => self.digest.clone(),
+            _ => format!("{namespace} {}", self.digest),
+        }
+    }
+
+    /// Whether it is about groups, and not about pods like its own.
+    const fn is_about_groups(&self) -> bool {
+        matches!(self.kind, Kind::Alone { .. } | Kind::Grouped)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -76,12 +113,20 @@ impl Rule {
         }
         let mut parts = text.splitn(3, ' ');
         let (digest, kind, topology) = (parts.next()?, parts.next()?, parts.next()?);
-        let kind = match kind {
-            "-" => Kind::Apart,
-            "+" => Kind::Together,
-            max_skew => Kind::Spread(max_skew.parse().ok()?),
+        let of_group = [
+            ("!", Kind::Alone { everywhere: true }),
+            ("^", Kind::Alone { everywhere: false }),
+            ("=", Kind::Grouped),
+        ];
+        let of_group = of_group.into_iter().find_map(|(sign, of)| Some((of, kind.strip_prefix(sign)?)));
+        let (kind, group) = match (kind, of_group) {
+            (_, Some(of_group)) => of_group,
+            ("-", None) => (Kind::Apart, ""),
+            ("+", None) => (Kind::Together, ""),
+            (max_skew, None) => (Kind::Spread(max_skew.parse().ok()?), ""),
         };
-        Some(Self { digest: digest.to_owned(), kind, topology: topology.to_owned() })
+        let (digest, topology, group) = (digest.to_owned(), topology.to_owned(), group.to_owned());
+        Some(Self { digest, kind, topology, group })
     }
 
     fn noted(&self) -> String {
@@ -89,14 +134,17 @@ impl Rule {
             Kind::Apart => "-".to_owned(),
             Kind::Together => "+".to_owned(),
             Kind::Spread(max_skew) => max_skew.to_string(),
+            Kind::Alone { everywhere: true } => format!("!{}", self.group),
+            Kind::Alone { everywhere: false } => format!("^{}", self.group),
+            Kind::Grouped => format!("={}", self.group),
         };
         format!("{} {kind} {}", self.digest, self.topology)
     }
 
-    /// The label of nodes that it is about.
+    /// The label of nodes that it is about, if it is about one.
     #[must_use]
-    pub fn topology(&self) -> &str {
-        &self.topology
+    pub fn topology(&self) -> Option<&str> {
+        Some(self.topology.as_str()).filter(|label| *label != NO_TOPOLOGY)
     }
 
     /// Whether it keeps pods together.
@@ -107,9 +155,17 @@ impl Rule {
 
     /// The rule under another name, which tells nothing of what it says.
     pub(crate) fn renamed(self, numbers: &BTreeMap<String, usize>) -> Self {
-        let number = numbers.get(&self.digest).copied().unwrap_or_default();
-        Self { digest: format!("rule-{number}"), ..self }
+        let number = |digest| numbers.get(digest).copied().unwrap_or_default();
+        let digest = format!("rule-{}", number(&self.digest));
+        let is_grouped = self.is_about_groups();
+        let group = if is_grouped { format!("group-{}", number(&self.group)) } else { String::new() };
+        Self { digest, group, ..self }
     }
+}
+
+/// Whether a label of nodes can stand in a note: the two signs stand between rules, and between what a rule says.
+fn is_readable(topology: &str) -> bool {
+    !topology.is_empty() && topology.len() < 320 && !topology.contains([',', ' '])
 }
 
 /// Whether this label makes each node a part of the cluster by itself.
@@ -118,11 +174,17 @@ pub fn is_by_node(topology: &str) -> bool {
     topology == HOSTNAME
 }
 
-/// By which rules a pod keeps apart from pods like it, or together with them.
+/// By which rules a pod keeps apart from pods like it, or together with them: what it says, and what is noted on it.
 #[must_use]
 pub fn rules(pod: &Pod) -> BTreeSet<Rule> {
     let noted = pod.metadata.annotations.as_ref().and_then(|all| all.get(NOTE));
     let noted = noted.into_iter().flat_map(|text| text.split(',')).filter_map(Rule::parse);
+    noted.chain(said_by(pod)).take(MOST_RULES).collect()
+}
+
+/// The same by what a pod says alone. What somebody else wrote where we note rules, the scheduler does not know.
+#[must_use]
+pub fn said_by(pod: &Pod) -> BTreeSet<Rule> {
     let spec = pod.spec.as_ref();
     let affinity = spec.and_then(|spec| spec.affinity.as_ref());
     let near = affinity.and_then(|all| {
@@ -132,31 +194,44 @@ pub fn rules(pod: &Pod) -> BTreeSet<Rule> {
     let anti = affinity
         .and_then(|all| all.pod_anti_affinity.as_ref())
         .and_then(|anti| anti.required_during_scheduling_ignored_during_execution.as_ref());
-    let anti = anti.into_iter().flatten().filter_map(|term| of_term(pod, term, Kind::Apart));
+    let anti = anti.into_iter().flatten();
+    let anti =
+        anti.filter_map(|term| of_term(pod, term, Kind::Apart).or_else(|| exclusive::of_term(pod, term)));
     let spread = spec.and_then(|spec| spec.topology_spread_constraints.as_ref());
     let spread = spread.into_iter().flatten().filter_map(|constraint| of_spread(pod, constraint));
-    noted.chain(near).chain(anti).chain(spread).take(MOST_RULES).collect()
+    near.chain(anti).chain(spread).chain(exclusive::groups(pod)).take(MOST_RULES).collect()
 }
 
 /// By which rules the pods that are made from a template will keep apart from each other.
 #[must_use]
 pub fn of_template(template: &PodTemplate) -> BTreeSet<Rule> {
+    pod_of(template).as_ref().map(rules).unwrap_or_default()
+}
+
+/// The same by what the template says alone.
+#[must_use]
+pub fn said_by_template(template: &PodTemplate) -> BTreeSet<Rule> {
+    pod_of(template).as_ref().map(said_by).unwrap_or_default()
+}
+
+/// A pod that is made from a template, if there is anything to read of rules.
+fn pod_of(template: &PodTemplate) -> Option<Pod> {
     let shape = template.spec.shape();
     let is_of_pods =
         shape.affinity.as_ref().is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some());
     if template.metadata.is_none() && !is_of_pods && shape.topology_spread_constraints.is_none() {
-        return BTreeSet::new();
+        return None;
     }
     let metadata = template.metadata.as_deref().map(Metadata::whole).unwrap_or_default();
-    rules(&Pod { metadata, spec: Some(template.spec.whole()), status: None })
+    Some(Pod { metadata, spec: Some(template.spec.whole()), status: None })
 }
 
 /// A number for every rule that some pod has, or will have.
 pub(crate) fn numbered(objects: &Objects) -> BTreeMap<String, usize> {
     let sets = objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets);
     let to_come = sets.flat_map(|set| of_template(&set.template));
-    let all = objects.pods.values().flat_map(|pod| rules(pod)).chain(to_come).map(|rule| rule.digest);
-    let all: BTreeSet<String> = all.collect();
+    let all = objects.pods.values().flat_map(|pod| rules(pod)).chain(to_come);
+    let all: BTreeSet<String> = all.flat_map(|rule| [rule.digest, rule.group]).collect();
     all.into_iter().zip(1..).collect()
 }
 
@@ -273,7 +348,7 @@ pub(crate) fn mark<'p>(
     if wanted.is_empty() {
         return asked;
     }
-    let placed = placed(objects, &wanted);
+    let (placed, groups) = placed(objects, &wanted);
     let mut judge = Judge::new(inventory);
     let none = BTreeMap::new();
     let mut kept_off = Vec::new();
@@ -281,25 +356,34 @@ pub(crate) fn mark<'p>(
         let mut nodes = BTreeMap::new();
         for rule in rules {
             let here = placed.get(&(request.id.namespace.as_str(), rule.clone())).unwrap_or(&none);
-            let full = match rule.kind {
-                Kind::Apart => taken(inventory, rule, here),
-                Kind::Spread(max_skew) => uneven(inventory, rule, here, max_skew, &judge.nodes_for(request)),
-                Kind::Together => elsewhere(inventory, rule, here),
+            let (full, why) = match rule.kind {
+                Kind::Apart => (taken(inventory, rule, here), apart_by(rule)),
+                Kind::Spread(max_skew) => {
+                    let full = uneven(inventory, rule, here, max_skew, &judge.nodes_for(request));
+                    (full, Apart::Spread { topology: rule.topology.clone(), max_skew })
+                }
+                Kind::Together => {
+                    let topology = rule.topology.clone();
+                    (elsewhere(inventory, rule, here), Apart::Affinity { topology })
+                }
+                Kind::Alone { .. } | Kind::Grouped => {
+                    nodes.extend(groups.keep_off(&request.id.namespace, rule, inventory));
+                    continue;
+                }
             };
-            nodes.extend(full.into_iter().map(|node| (node, why(rule))));
+            nodes.extend(full.into_iter().map(|node| (node, why.clone())));
         }
         kept_off.push(nodes);
     }
+    let one_each = exclusive::one_of_each_group(requests, &asked);
     for ((request, nodes), rules) in requests.iter_mut().zip(kept_off).zip(&asked) {
         request.constraints.kept_off = nodes;
-        let of = |kind| {
-            let named = |rule: &Rule| (rule.digest.clone(), rule.topology.clone());
-            rules.iter().filter(move |rule| rule.kind == kind).map(named)
-        };
-        request.keeps_apart = of(Kind::Apart).collect();
-        let namespace = request.id.namespace.clone();
-        let near = of(Kind::Together).map(|(digest, topology)| (format!("{namespace} {digest}"), topology));
-        request.together = Together { gang: None, rules: near.collect() };
+        let named = |rule: &Rule| (rule.name_in(&request.id.namespace), rule.topology.clone());
+        let is_one = |rule: &&Rule| one_each.contains(&rule.name_in(&request.id.namespace));
+        let apart = rules.iter().filter(|rule| rule.kind == Kind::Apart || is_one(rule)).map(named);
+        let near = rules.iter().filter(|rule| rule.is_together()).map(named);
+        (request.keeps_apart, request.together) =
+            (apart.collect(), Together { gang: None, rules: near.collect() });
     }
     asked
 }
@@ -318,6 +402,7 @@ pub(crate) fn keep_promises(requests: &mut [Request], asked: &[BTreeSet<Rule>], 
             of_rule.entry(part).or_insert_with(|| request.id.clone());
         }
     }
+    exclusive::keep_promises(requests, asked, inventory);
     if promised.is_empty() {
         return;
     }
@@ -326,23 +411,34 @@ pub(crate) fn keep_promises(requests: &mut [Request], asked: &[BTreeSet<Rule>], 
             let Some(of_rule) = promised.get(&(request.id.namespace.clone(), rule)) else { continue };
             let of_another = |part: &String| of_rule.get(part).is_some_and(|id| *id != request.id);
             let full = parts(inventory, rule).filter(|(_, part)| of_another(part));
-            request.constraints.kept_off.extend(full.map(|(node, _)| (node.clone(), why(rule))));
+            request.constraints.kept_off.extend(full.map(|(node, _)| (node.clone(), apart_by(rule))));
         }
     }
 }
 
 /// How many pods each node has, by namespace and rule.
-fn placed<'a>(
-    objects: &'a Objects,
-    wanted: &BTreeSet<(&str, Rule)>,
-) -> BTreeMap<(&'a str, Rule), BTreeMap<NodeName, OnNode>> {
-    let mut placed: BTreeMap<(&'a str, Rule), BTreeMap<NodeName, OnNode>> = BTreeMap::new();
+type ByRule<'a> = BTreeMap<(&'a str, Rule), BTreeMap<NodeName, OnNode>>;
+
+/// The pods that nodes have of those that the rules are about.
+fn placed<'a>(objects: &'a Objects, wanted: &BTreeSet<(&str, Rule)>) -> (ByRule<'a>, exclusive::Groups) {
+    let about_groups: BTreeSet<&str> = wanted
+        .iter()
+        .filter(|(_, rule)| rule.is_about_groups())
+        .map(|(_, rule)| rule.digest.as_str())
+        .collect();
+    let (mut placed, mut groups) = (ByRule::new(), exclusive::Groups::default());
     for ((namespace, _), pod) in &objects.pods {
         let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) else { continue };
         if pods::life(pod) != Life::Bound {
             continue;
         }
         for rule in rules(pod) {
+            if rule.is_about_groups() {
+                if about_groups.contains(rule.digest.as_str()) {
+                    groups.add(namespace, &rule, &NodeName(node.clone()));
+                }
+                continue;
+            }
             let key = (namespace.as_str(), rule);
             if !wanted.contains(&key) {
                 continue;
@@ -352,7 +448,7 @@ fn placed<'a>(
             on.staying += u32::from(pod.metadata.deletion_timestamp.is_none());
         }
     }
-    placed
+    (placed, groups)
 }
 
 /// The part of the cluster to which each node belongs, of those that belong to one.
@@ -403,13 +499,7 @@ fn uneven(
     parts(inventory, rule).filter(|(_, part)| is_full(part)).map(|(node, _)| node.clone()).collect()
 }
 
-fn why(rule: &Rule) -> Apart {
-    let topology = rule.topology.clone();
-    match rule.kind {
-        Kind::Apart => {
-            Apart::AntiAffinity { topology: Some(topology).filter(|topology| topology != HOSTNAME) }
-        }
-        Kind::Spread(max_skew) => Apart::Spread { topology, max_skew },
-        Kind::Together => Apart::Affinity { topology },
-    }
+/// Why a pod with a rule of anti-affinity is kept off.
+fn apart_by(rule: &Rule) -> Apart {
+    Apart::AntiAffinity { topology: Some(rule.topology.clone()).filter(|topology| topology != HOSTNAME) }
 }

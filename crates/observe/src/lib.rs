@@ -41,6 +41,7 @@ pub mod on_node;
 pub mod operands;
 mod other_resources;
 pub mod owners;
+pub mod placed_alone;
 pub mod pods;
 pub mod policy;
 mod policy_rules;

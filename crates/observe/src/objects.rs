@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::controllers::Controllers;
 use crate::copy_on_write::CopyOnWrite;
+use crate::placed_alone;
 use crate::policy_rules;
 use crate::problem::{Location, Problem, Severity, Source};
 use crate::volumes::{self, Volumes};
@@ -81,6 +82,9 @@ pub struct Objects {
     pub gpu_nodes: BTreeMap<String, Arc<GpuNode>>,
     /// The controlling owner of every other object.
     pub owners: Controllers,
+    /// JobSets and LeaderWorkerSets whose jobs or groups are placed exclusively, by kind: the label of nodes that makes the
+    /// parts of the cluster of which each of them has one to itself.
+    pub placed_alone: BTreeMap<(String, Key), String>,
     /// Objects above pods of which it could not be found out who controls them: whoever stands above these pods may be
     /// somebody else than [`Objects::owners`] says. Empty where all that can be asked was asked.
     pub unknown_owners: BTreeSet<(String, Key)>,
@@ -281,6 +285,9 @@ impl Objects {
         let owner = metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
         if let Some(owner) = owner {
             self.owners.insert(kind, key.clone(), owner.clone());
+        }
+        if let Some(topology) = placed_alone::label_of(kind, metadata.annotations.as_ref()) {
+            self.placed_alone.insert((kind.to_owned(), key.clone()), topology);
         }
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let user = Some((kind.to_owned(), key.clone())).filter(|_| uses_profiles(group, kind));

@@ -312,13 +312,7 @@ impl<'a> Asked<'a> {
         if !asks && misspelt.is_none() && !self.is_unknown {
             return None;
         }
-        let class = || {
-            let class = objects.priority_classes.get(self.spec.priority_class_name.as_deref()?)?;
-            Some(class.value)
-        };
-        let default_class =
-            || objects.priority_classes.values().find(|c| c.global_default == Some(true)).map(|c| c.value);
-        let priority = self.priority.or_else(class).or_else(default_class);
+        let priority = self.priority.or_else(|| priority_of(&self.spec, objects));
         Some(Request {
             slices: takes.slices.into_iter().map(|(profile, n)| (profile, n.min(MOST_ASKED))).collect(),
             whole_gpus: takes.whole_gpus.min(MOST_ASKED),
@@ -338,6 +332,13 @@ impl<'a> Asked<'a> {
             id,
         })
     }
+}
+
+/// The priority that a pod has by its class.
+fn priority_of(spec: &PodSpec, objects: &Objects) -> Option<i32> {
+    let named = spec.priority_class_name.as_deref().and_then(|name| objects.priority_classes.get(name));
+    let default = || objects.priority_classes.values().find(|class| class.global_default == Some(true));
+    Some(named.or_else(default)?.value)
 }
 
 /// The labels of a namespace; its name is always one of them, as the API

@@ -57,8 +57,8 @@ pub struct Request {
     /// as many GPUs free as it asks for: no MIG is switched off for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finds: Option<NodeName>,
-    /// Rules by which it keeps apart from others of its namespace that have them: no two of them may be on nodes
-    /// with one value of a label. The label, by the name of the rule.
+    /// Rules by which it keeps apart from others that have them: no two of them may be on nodes with one value of a
+    /// label. The label, by the name of the rule, which has the namespace in it if the rule is about that alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keeps_apart: BTreeMap<String, String>,
     /// With whom it has to start, and where.
@@ -199,6 +199,12 @@ pub enum Apart {
     Affinity {
         /// The label.
         topology: String,
+    },
+    /// Pods of another group are on the node, or where a label of nodes has the same value, and one of the two groups is
+    /// to have it alone: exclusive placement of a job.
+    Exclusive {
+        /// The label; none where each node counts by itself.
+        topology: Option<String>,
     },
     /// The plan has another part of the cluster for all that have to be together, or none.
     Elsewhere {

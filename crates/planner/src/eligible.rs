@@ -237,6 +237,19 @@ impl fmt::Display for Ineligible {
                     "is not where its pod affinity wants it: by {topology}, with the pods of the same kind"
                 )
             }
+            Self::KeptOff { rule: Apart::Exclusive { topology: None } } => {
+                write!(
+                    f,
+                    "has pods of another group, and one of the two groups is to have the node alone (exclusive placement)"
+                )
+            }
+            Self::KeptOff { rule: Apart::Exclusive { topology: Some(topology) } } => {
+                write!(
+                    f,
+                    "has the same {topology} as pods of another group, and one of the two groups is to have it alone \
+                     (exclusive placement)"
+                )
+            }
             Self::KeptOff { rule: Apart::Elsewhere { topology } } => {
                 write!(
                     f,

@@ -44,7 +44,7 @@ pub(crate) fn behind(requests: &[Request], report: &Report, inventory: &Inventor
         for (rule, label) in &request.keeps_apart {
             // Where a node has no such label, it is in no part of the cluster, and the rule does not touch it.
             let Some(part) = part_of(inventory, node, label) else { continue };
-            if !first.insert((part, &request.id.namespace, rule)) {
+            if !first.insert((part, rule)) {
                 behind.insert(request.id.clone());
             }
         }

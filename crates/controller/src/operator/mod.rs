@@ -421,7 +421,7 @@ impl Operator {
             let mut failed = None;
             for (question, found) in steps::together(self.settings.parallel_nodes, work).await {
                 match found {
-                    Ok(owner) => self.owners.learn(question.named, owner),
+                    Ok(known) => self.owners.learn(question.named, known),
                     Err(error) => {
                         failed = Some(error.class());
                         tracing::warn!(

@@ -74,16 +74,25 @@ fn is_version(text: &str) -> bool {
         .map_or_else(|| is_number(rest), |(major, minor)| is_number(major) && is_number(minor))
 }
 
+/// What the metadata of a controller says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Who controls it; nobody, if it is gone.
+    owner: Option<OwnerReference>,
+    /// The label by which its jobs are placed exclusively, if they are.
+    placed_alone: Option<String>,
+}
+
 /// Controllers that were looked at. One that has no controller of its own is
 /// not asked again.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    known: BTreeMap<Named, Option<OwnerReference>>,
+    known: BTreeMap<Named, Known>,
 }
 
 /// The way up from many objects.
 struct Climb<'a> {
-    known: &'a BTreeMap<Named, Option<OwnerReference>>,
+    known: &'a BTreeMap<Named, Known>,
     /// Everybody on the way, of whom it is known or not.
     wanted: BTreeSet<Named>,
     unknown: BTreeMap<Named, Question>,
@@ -102,7 +111,7 @@ impl Climb<'_> {
             }
             self.wanted.insert(question.named.clone());
             match self.known.get(&question.named) {
-                Some(owner) => above = owner.as_ref(),
+                Some(known) => above = known.owner.as_ref(),
                 None => {
                     self.unknown.insert(question.named.clone(), question);
                     break;
@@ -139,8 +148,8 @@ impl Owners {
     }
 
     /// What was found out.
-    pub(crate) fn learn(&mut self, named: Named, owner: Option<OwnerReference>) {
-        self.known.insert(named, owner);
+    pub(crate) fn learn(&mut self, named: Named, known: Known) {
+        self.known.insert(named, known);
     }
 
     /// Puts what is known where `observe` looks for it, and nothing else; and of whom it is not known: that somebody has
@@ -152,29 +161,35 @@ impl Owners {
             let named = || (kind.to_owned(), (namespace.to_owned(), name.to_owned()));
             !is_followed(kind) || self.known.contains_key(&named())
         });
-        for ((kind, key), owner) in &self.known {
-            if let Some(owner) = owner {
+        for ((kind, key), known) in &self.known {
+            if let Some(owner) = &known.owner {
                 objects.owners.insert(kind, key.clone(), owner.clone());
             }
         }
+        let placed_alone =
+            |(named, known): (&Named, &Known)| Some((named.clone(), known.placed_alone.clone()?));
+        objects.placed_alone = self.known.iter().filter_map(placed_alone).collect();
     }
 }
 
-/// Asks who controls an object; nobody when it is gone, or when the cluster does not have its kind.
+/// Asks who controls an object, and how it places its pods; nothing is known of one that is gone, or if the cluster does
+/// not have its kind.
 pub(crate) async fn ask(
     calls: std::sync::Arc<Calls>,
     question: Question,
-) -> (Question, Result<Option<OwnerReference>, CallError>) {
-    let found = controller(&calls, &question).await;
+) -> (Question, Result<Known, CallError>) {
+    let found = read(&calls, &question).await;
     (question, found)
 }
 
-async fn controller(calls: &Calls, question: &Question) -> Result<Option<OwnerReference>, CallError> {
+async fn read(calls: &Calls, question: &Question) -> Result<Known, CallError> {
     let Question { named: (kind, (namespace, name)), resource } = question;
     let api: Api<DynamicObject> = Api::namespaced_with(calls.client(), namespace, resource);
     let found = calls.get_metadata(&api, &format!("{kind} {namespace}/{name}"), name).await?;
-    let owners = found.and_then(|meta| meta.owner_references).unwrap_or_default();
-    Ok(owners.into_iter().find(|owner| owner.controller == Some(true)))
+    let meta = found.unwrap_or_default();
+    let placed_alone = observe::placed_alone::label_of(kind, meta.annotations.as_ref());
+    let owners = meta.owner_references.unwrap_or_default();
+    Ok(Known { owner: owners.into_iter().find(|owner| owner.controller == Some(true)), placed_alone })
 }
 
 #[cfg(test)]
@@ -195,6 +210,11 @@ mod tests {
             controller: Some(true),
             block_owner_deletion: None,
         }
+    }
+
+    /// What is known of one that somebody controls, or nobody.
+    fn below(owner: Option<OwnerReference>) -> Known {
+        Known { owner, placed_alone: None }
     }
 
     fn with_pod(objects: &mut Objects, name: &str, by: &OwnerReference) {
@@ -218,7 +238,7 @@ mod tests {
                 let (kind, (_, name)) = &question.named;
                 asked.push(format!("{} {name} ({})", question.right(), question.resource.api_version));
                 let above = cluster.iter().find(|(of, named, _)| of == kind && named == name);
-                owners.learn(question.named.clone(), above.map(|(_, _, owner)| owner.clone()));
+                owners.learn(question.named.clone(), below(above.map(|(_, _, owner)| owner.clone())));
             }
         }
     }
@@ -282,6 +302,16 @@ mod tests {
         assert_eq!(all(&mut owners, &objects, &cluster), asked);
         owners.tell(&mut objects, Vec::new());
         assert_eq!(objects.owners.iter().count(), 1);
+
+        // How it places its groups is told as long as somebody wants it.
+        let set = ("LeaderWorkerSet".to_owned(), ("vision".to_owned(), "granite".to_owned()));
+        owners.learn(set.clone(), Known { owner: None, placed_alone: Some("rack".to_owned()) });
+        owners.tell(&mut objects, Vec::new());
+        assert_eq!(objects.placed_alone, BTreeMap::from([(set, "rack".to_owned())]));
+        objects.workloads.clear();
+        assert!(owners.unknown(&objects).is_empty());
+        owners.tell(&mut objects, Vec::new());
+        assert!(objects.placed_alone.is_empty());
     }
 
     /// Its set is controlled by its leader, which is a pod.
@@ -334,14 +364,14 @@ mod tests {
         }
         let mut owners = Owners::default();
         for question in owners.unknown(&objects).into_iter().take(AT_A_TIME) {
-            owners.learn(question.named, None);
+            owners.learn(question.named, below(None));
         }
         let unknown = owners.unknown(&objects);
         owners.tell(&mut objects, unknown);
         let last = ("Job".to_owned(), ("vision".to_owned(), format!("job-{AT_A_TIME:03}")));
         assert_eq!(objects.unknown_owners, BTreeSet::from([last.clone()]));
         // The API server answers.
-        owners.learn(last, Some(owner("jobset.x-k8s.io/v1alpha2", "JobSet", "tune")));
+        owners.learn(last, below(Some(owner("jobset.x-k8s.io/v1alpha2", "JobSet", "tune"))));
         let unknown = owners.unknown(&objects);
         owners.tell(&mut objects, unknown);
         let above = ("JobSet".to_owned(), ("vision".to_owned(), "tune".to_owned()));

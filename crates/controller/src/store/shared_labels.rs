@@ -174,7 +174,7 @@ pub(super) fn of_selector(selector: &Selector) -> BTreeSet<String> {
 /// The keys that a pod names.
 pub(super) fn of_pod(pod: &Pod) -> BTreeSet<String> {
     let mut keys = pod.spec.as_ref().map(of_spec).unwrap_or_default();
-    keys.extend(observe::apart::rules(pod).iter().map(|rule| rule.topology().to_owned()));
+    keys.extend(observe::apart::rules(pod).iter().filter_map(|rule| rule.topology().map(str::to_owned)));
     keys
 }
 
@@ -204,7 +204,7 @@ pub(super) fn of_workload(workload: &Workload) -> BTreeSet<String> {
     let sets = &workload.spec.pod_sets;
     let mut keys: BTreeSet<String> = sets.iter().flat_map(|set| of_spec(set.template.spec.shape())).collect();
     let rules = sets.iter().flat_map(|set| observe::apart::of_template(&set.template));
-    keys.extend(rules.map(|rule| rule.topology().to_owned()));
+    keys.extend(rules.filter_map(|rule| rule.topology().map(str::to_owned)));
     keys.extend(sets.iter().filter_map(|set| set.required_topology().cloned()));
     let updates = workload.status.admission_checks.iter().flat_map(|check| &check.pod_set_updates);
     keys.extend(updates.flat_map(|update| update.node_selector.iter()).map(|(key, _)| key.to_owned()));

@@ -394,7 +394,7 @@ pub fn workload(full: Workload) -> Workload {
     // Of one that is admitted its pods say where they may go.
     let set = |set: PodSet| {
         let PodSet { name, count, template, topology_request } = set;
-        let metadata = observe::apart::noted_on_template(&observe::apart::of_template(&template));
+        let metadata = observe::apart::noted_on_template(&observe::apart::said_by_template(&template));
         let spec = PodSpec::from(template.spec);
         let claims = observe::volumes::claims(&spec, None, None);
         let claims = claims.into_iter().take(bounds::MOST_CLAIMS).collect();
@@ -507,7 +507,7 @@ pub fn only_takes_room(pod: &Pod) -> bool {
 #[must_use]
 pub fn pod(full: Pod) -> Pod {
     let plain = only_takes_room(&full);
-    let about = [observe::apart::noted(&observe::apart::rules(&full)), observe::operands::noted(&full)];
+    let about = [observe::apart::noted(&observe::apart::said_by(&full)), observe::operands::noted(&full)];
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());

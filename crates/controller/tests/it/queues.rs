@@ -108,7 +108,7 @@ fn of_a_workload_it_is_kept_which_part_of_the_cluster_its_pods_need() {
         &store.objects.workloads[&("team-a".to_owned(), "statefulset-lab".to_owned())].spec.pod_sets[0];
     assert_eq!(kept.required_topology().map(String::as_str), Some(zone));
     let rules = observe::apart::of_template(&kept.template);
-    assert!(rules.iter().any(|rule| rule.is_together() && rule.topology() == zone), "{rules:?}");
+    assert!(rules.iter().any(|rule| rule.is_together() && rule.topology() == Some(zone)), "{rules:?}");
 }
 
 /// Of those who waited in it before, who asks for no GPU was passed over.

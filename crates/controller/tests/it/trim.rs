@@ -163,6 +163,9 @@ fn the_rules_by_which_a_pod_keeps_apart_are_noted_wherever_it_is() {
     let Bounded(bounded): Bounded<Pod> = read(&full);
     assert_eq!(rules(&trim::pod(bounded)), full_rules);
     full["spec"]["nodeName"] = json!("a1");
+    // What its author wrote there is none of them.
+    full["metadata"]["annotations"] =
+        json!({observe::apart::NOTE: "0123456789abcdef ! zone,fedcba98 - zone"});
     let kept = trim::pod(read(&full));
     assert_eq!(rules(&kept), full_rules);
     assert!(!kept.metadata.labels.unwrap().contains_key("team"));

@@ -204,6 +204,9 @@ fn the_rules_by_which_the_pods_of_a_workload_will_keep_apart_are_noted() {
     let full: Workload = serde_json::from_value(object.clone()).unwrap();
     let rules = |workload: &Workload| observe::apart::of_template(&workload.spec.pod_sets[0].template);
     assert_eq!(rules(&full).len(), 2);
+    // What its author wrote in the place of our note is none of them.
+    object["spec"]["podSets"][0]["template"]["metadata"]["annotations"] =
+        json!({observe::apart::NOTE: "0123456789abcdef - zone"});
     let kept = kept(&object);
     assert_eq!(rules(&kept), rules(&full));
     let text = serde_json::to_string(&*kept).unwrap();

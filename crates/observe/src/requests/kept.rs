@@ -27,6 +27,7 @@ struct Common {
     volumes: CopyOnWrite<Volumes>,
     unread_queues: BTreeMap<String, Vec<String>>,
     unknown_owners: BTreeSet<(String, Key)>,
+    placed_alone: BTreeMap<(String, Key), String>,
     blocked_after: SignedDuration,
     most: u32,
 }
@@ -41,6 +42,7 @@ impl Common {
             volumes: objects.volumes.clone(),
             unread_queues: objects.unread_queues.clone(),
             unknown_owners: objects.unknown_owners.clone(),
+            placed_alone: objects.placed_alone.clone(),
             blocked_after: settings.blocked_after,
             most: *most,
         }

@@ -18,12 +18,13 @@ use planner::names::RequestId;
 use super::brief;
 use super::clock::Clock;
 use super::queued_workloads::{QueuedCheck, QueuedSet, QueuedWorkload, QueuedWorkloads};
-use super::{Asked, Counted, HIGHEST_PRIORITY};
+use super::{Asked, Counted, HIGHEST_PRIORITY, priority_of};
 use crate::apart::{self, Rule};
 use crate::controllers::Named;
 use crate::names;
 use crate::objects::{Key, Objects};
 use crate::owners;
+use crate::placed_alone;
 use crate::pods::{self, Life};
 use crate::problem::Problem;
 
@@ -193,6 +194,11 @@ impl<'a> Queues<'a> {
     ) -> Vec<QueuedSet> {
         let Due { key, workload, brief: _ } = *of;
         let members = self.members(of);
+        let alone = owners::of_workload(workload).and_then(|owner| {
+            let named = (owner.kind.clone(), (key.0.clone(), owner.name.clone()));
+            let topology = self.objects.placed_alone.get(&named)?;
+            Some((owner.kind.as_str(), topology.as_str()))
+        });
         let mut sets = Vec::new();
         for set in &workload.spec.pod_sets {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
@@ -229,7 +235,11 @@ impl<'a> Queues<'a> {
                 let planned = counted.bounded(workload, missing, problems);
                 queued.unplanned = missing - planned;
                 let to_come = self.not_made_yet(key, workload, planned as usize, taken);
-                let rules = apart::of_template(&set.template);
+                let mut rules = apart::of_template(&set.template);
+                // Once the first pod is there, it says for itself where it may be.
+                let alone = alone.filter(|(kind, _)| *kind == placed_alone::JOB_SET && members.is_empty());
+                let priority = spec.priority.or_else(|| priority_of(&spec, self.objects));
+                rules.extend(alone.and_then(|(_, topology)| apart::of_job_to_come(topology, priority, key)));
                 if !rules.is_empty() {
                     taken.apart.extend(to_come.iter().map(|id| (id.clone(), rules.clone())));
                 }
@@ -238,12 +248,13 @@ impl<'a> Queues<'a> {
             let is_chosen =
                 |label: &str| spec.node_selector.as_ref().is_some_and(|all| all.contains_key(label));
             let by_topology = self.is_placed_by_topology(workload, set);
-            queued.is_kept_to_a_node = is_chosen(names::HOSTNAME) || by_topology;
+            // Where other jobs are by then, only the first pod of each job says: no selector of ours may say otherwise.
+            queued.is_kept_to_a_node = is_chosen(names::HOSTNAME) || by_topology || alone.is_some();
             if by_topology {
                 queued.topology = set.required_topology().cloned();
             } else {
                 let rules = apart::of_template(&set.template);
-                let labels = rules.iter().filter(|rule| rule.is_together()).map(Rule::topology);
+                let labels = rules.iter().filter(|rule| rule.is_together()).filter_map(Rule::topology);
                 queued.one_of_each =
                     labels.filter(|label| !is_chosen(label)).map(ToOwned::to_owned).collect();
             }

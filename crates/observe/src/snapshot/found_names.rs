@@ -72,6 +72,9 @@ pub(super) fn pseudonyms(objects: &Objects, volumes: &Volumes, kept: &BTreeSet<S
         }
         learn(namespace, &owner.name);
     }
+    for (_, (namespace, name)) in objects.placed_alone.keys() {
+        learn(namespace, name);
+    }
     for ((namespace, name), lab) in &objects.notebooks {
         learn(namespace, name);
         learn(namespace, lab.queue().unwrap_or_default());

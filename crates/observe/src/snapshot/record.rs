@@ -2,6 +2,7 @@
 //! that two recordings of one fleet differ only where the fleet does. Fields that the API server sets for
 //! each object (uids, versions) and unused fields are omitted, but for the uids by which node agents name pods.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::placed::waited_for;
 use super::{API_VERSION, KIND, Provenance};
 use crate::objects::Objects;
+use crate::placed_alone;
 
 /// What is said of a recording beside its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         policies,
         gpu_nodes,
         owners,
+        placed_alone,
         // Sums of pods that are not kept; who records keeps them (`gather`).
         room_taken: _,
         // The memory of a process.
@@ -116,8 +119,16 @@ fn documents(objects: &Objects) -> Vec<Value> {
     all.extend("kueue.x-k8s.io/v1beta2", "ClusterQueue", cluster_queues.values());
     all.extend("kueue.x-k8s.io/v1beta2", "LocalQueue", local_queues.values());
     all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values().map(AsRef::as_ref));
+    // Who controls a pod is in the pod; who controls that, and how it places its pods, here.
+    let mut above: BTreeMap<(&str, &str, &str), Value> = BTreeMap::new();
     for ((kind, namespace, name), owner) in owners.iter() {
-        // Who controls a pod is in the pod; who controls that, here.
+        above.insert((kind, namespace, name), json!({"ownerReferences": [owner]}));
+    }
+    for ((kind, (namespace, name)), topology) in placed_alone {
+        let metadata = above.entry((kind, namespace, name)).or_insert_with(|| json!({}));
+        metadata["annotations"] = placed_alone::as_annotations(kind, topology);
+    }
+    for ((kind, namespace, name), mut metadata) in above {
         let api_version = match kind {
             "ReplicaSet" | "StatefulSet" => "apps/v1",
             "Job" => "batch/v1",
@@ -126,7 +137,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
             "RayCluster" => "ray.io/v1",
             _ => continue,
         };
-        let metadata = json!({"namespace": namespace, "name": name, "ownerReferences": [owner]});
+        (metadata["namespace"], metadata["name"]) = (json!(namespace), json!(name));
         all.extend(api_version, kind, [&json!({"metadata": metadata})]);
     }
     all.extend("v1", "Pod", pods.values().map(AsRef::as_ref));

@@ -92,6 +92,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         policies,
         gpu_nodes,
         owners,
+        placed_alone,
         room_taken,
         // Of what cannot be read a recording has nothing, nor of the memory of a process.
         unread_users: _,
@@ -197,6 +198,10 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 let key = (namespace.to_owned(), name.to_owned());
                 (kind.to_owned(), of(&key), by.owner(namespace, owner))
             })
+            .collect(),
+        placed_alone: placed_alone
+            .iter()
+            .map(|((kind, key), topology)| ((kind.clone(), of(key)), topology.clone()))
             .collect(),
         room_taken: room_taken.clone(),
         ..Objects::default()

@@ -44,14 +44,16 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
         }
     }
     for pod in objects.pods.values() {
-        keys.extend(apart::rules(pod).iter().map(|rule| rule.topology().to_owned()));
+        keys.extend(apart::rules(pod).iter().filter_map(|rule| rule.topology().map(str::to_owned)));
     }
     keys.extend(waited_for(objects).labels().cloned());
     for flavor in objects.resource_flavors.values() {
         keys.extend(flavor.spec.node_labels.keys().cloned());
     }
     for set in objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets) {
-        keys.extend(apart::of_template(&set.template).iter().map(|rule| rule.topology().to_owned()));
+        keys.extend(
+            apart::of_template(&set.template).iter().filter_map(|rule| rule.topology().map(str::to_owned)),
+        );
         keys.extend(set.required_topology().cloned());
         keys.extend(set.template.spec.shape().node_selector.iter().flat_map(|labels| labels.keys().cloned()));
     }

@@ -51,7 +51,7 @@ fn spread(topology: &str, max_skew: u32) -> Value {
 
 /// Where the replica that waits is served, or why not.
 #[track_caller]
-fn planned(objects: Vec<Value>) -> String {
+pub(crate) fn planned(objects: Vec<Value>) -> String {
     let mut all = fleet();
     all.extend(objects);
     let seen = see(&all);
@@ -74,8 +74,8 @@ fn beside(on: &[&str], rule: &Value) -> Vec<Value> {
     placed.chain([replica("llama-new", None, rule)]).collect()
 }
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
-const ZONE: &str = "topology.kubernetes.io/zone";
+pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
 #[test]
 fn a_replica_is_planned_for_a_node_that_has_none_yet() {

@@ -4,6 +4,7 @@
 mod agents;
 mod apart;
 mod believed;
+mod exclusive;
 mod fleet;
 mod foreign_hands;
 mod idle;

@@ -411,6 +411,51 @@ fn how_the_pods_of_a_workload_will_keep_apart_is_recorded_without_what_they_sele
     }
 }
 
+/// Which job is in the way of which is told by numbers.
+#[test]
+fn jobs_that_are_placed_exclusively_are_recorded_without_what_they_are_called() {
+    let policy = policy("research", "research", &json!({"type": "DemandDriven"}));
+    let cut = json!({"nvidia.com/mig-1g.10gb": "14"});
+    let mut all = vec![policy];
+    all.extend(["gpu-1", "gpu-2"].map(|name| node(name, "research", "all-1g.10gb", &cut)));
+    for (job, at) in [("quagga-a", Some("gpu-1")), ("quagga-b", None)] {
+        let mut pod = pod("okapi", "gnu", None, "1g.10gb", at);
+        pod["metadata"]["name"] = json!(format!("{job}-0"));
+        let of = "jobset.sigs.k8s.io/job-key";
+        pod["metadata"]["labels"] = json!({of: job, "jobset.sigs.k8s.io/priority": "0"});
+        let others =
+            json!([{"key": of, "operator": "Exists"}, {"key": of, "operator": "NotIn", "values": [job]}]);
+        pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([
+            {"labelSelector": {"matchExpressions": others}, "topologyKey": "example.com/rack", "namespaceSelector": {}}]);
+        all.push(pod);
+    }
+    let annotations =
+        json!({"alpha.jobset.sigs.k8s.io/exclusive-topology": "example.com/rack", "of": "quagga"});
+    all.push(json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"namespace": "okapi", "name": "quagga-c", "annotations": annotations}}));
+    let world = objects(all);
+    let (redacted, _) = redact(&world, &Keep::default());
+    let text = written(&redacted, Provenance::default());
+    let placed = read(&text).objects.placed_alone;
+    assert_eq!(placed.values().collect::<Vec<_>>(), ["example.com/rack"]);
+    assert_eq!(placed, redacted.placed_alone);
+    assert_eq!(read(&written(&world, Provenance::default())).objects.placed_alone, world.placed_alone);
+    let called = ["quagga-a", "quagga-b"].map(|job| planner::plan::digest(job.as_bytes()));
+    for secret in called.iter().map(String::as_str).chain(["quagga", "podAntiAffinity", "job-key"]) {
+        assert!(!text.contains(secret), "{secret} is left: {text}");
+    }
+    for of in [&world, &read(&text).objects] {
+        let report = planned(of).1.report;
+        let served: Vec<String> = { report.requests.iter() }
+            .map(|request| match &request.outcome {
+                Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => node.to_string(),
+                Outcome::Unserved { why, .. } => why.to_string(),
+            })
+            .collect();
+        assert_eq!(served, ["gpu-2"]);
+    }
+}
+
 #[test]
 fn who_holds_a_slice_and_is_idle_is_recorded_without_a_name_whatever_stands_where_the_time_should() {
     let lab = |name: &str, active: &str| {

@@ -376,6 +376,10 @@ fn request_of(text: &str) -> RequestBuilder {
                 let topology = Some((*topology).to_owned()).filter(|label| label != "kubernetes.io/hostname");
                 request.kept_off("ridge", Apart::AntiAffinity { topology })
             }
+            ["alone", topology] => {
+                let topology = Some((*topology).to_owned()).filter(|label| label != "kubernetes.io/hostname");
+                request.kept_off("ridge", Apart::Exclusive { topology })
+            }
             ["near", topology] => {
                 request.kept_off("ridge", Apart::Affinity { topology: (*topology).to_owned() })
             }

@@ -118,3 +118,57 @@ fn pods_that_are_to_come_keep_apart_as_their_template_says() {
     assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
     assert_eq!(nodes(&cluster.round()).len(), 2);
 }
+
+/// The workload of a JobSet whose jobs have a rack to themselves, and another job on the first node, whose slices are free.
+fn exclusive(annotation: &str, priority_class: &str) -> Cluster {
+    let mut cluster = fleet();
+    cluster.objects.add_value(
+        "scheduling.k8s.io/v1",
+        "PriorityClass",
+        json!({"metadata": {"name": "urgent"}, "value": 7}),
+        &mut |problem| panic!("{problem}"),
+    );
+    let rack = "example.com/rack";
+    for name in ["n1", "n2"] {
+        cluster.edit_node(name, |node| {
+            node.metadata.labels.get_or_insert_default().insert(rack.to_owned(), name.to_owned());
+        });
+    }
+    let of = "jobset.sigs.k8s.io/job-key";
+    cluster.add_pod(json!({
+        "metadata": {"namespace": "rivals", "name": "first-1", "uid": "first",
+            "labels": {of: "first", "jobset.sigs.k8s.io/priority": "0"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": {SMALL: "1"}}}]},
+        "status": {"phase": "Running"},
+    }));
+    cluster.objects.add_value(
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        json!({"metadata": {"namespace": "team", "name": "tune", "annotations": {annotation: rack}}}),
+        &mut |problem| panic!("{problem}"),
+    );
+    let mut tune = workload("jobset-tune", SMALL, 2);
+    tune["spec"]["podSets"][0]["template"]["spec"]["priorityClassName"] = priority_class.into();
+    tune["metadata"]["ownerReferences"] = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "name": "tune", "uid": "u", "controller": true}]);
+    add(&mut cluster, "Workload", tune);
+    cluster
+}
+
+/// Its pods say where they may be only when they are there, so nothing of ours keeps them to a node.
+#[test]
+fn a_job_set_with_exclusive_placement_gets_its_slices_beside_no_other_job_and_is_kept_to_no_node() {
+    const EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
+    let mut cluster = exclusive(EXCLUSIVE, "");
+    assert_eq!(one(&cluster).state, CheckState::Pending, "the slices that are free are beside another job");
+    cluster.settle();
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+    assert_eq!(nodes(&cluster.round()), BTreeSet::from(["n2".to_owned()]));
+    // Beside a job of another priority it may be.
+    let answer = one(&exclusive(EXCLUSIVE, "urgent"));
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+    // And so may one without exclusive placement, which is kept to the node.
+    let answer = one(&exclusive("example.com/exclusive-topology", ""));
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 1), "{}", answer.message);
+}

@@ -7,6 +7,7 @@ use rollout::Phase;
 use serde_json::json;
 
 use crate::cluster::{Cluster, Until};
+use crate::queues::{SMALL, add, fleet, one, workload};
 
 /// A node of eight GPUs that were not cut yet, and bob, who asks for a part of one.
 fn asked_for() -> Cluster {
@@ -89,6 +90,51 @@ fn of_two_that_must_not_share_a_node_one_is_promised_it_and_the_other_gets_anoth
     assert_eq!(promised(&cluster), ["llama-a"], "of n1");
 }
 
+/// Two jobs of JobSets, of two teams, of which each has to have a node to itself: the first pods of both wait.
+#[test]
+fn of_two_jobs_that_must_be_alone_one_is_promised_a_node_and_the_other_gets_another() {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2"] {
+        cluster.hgx(node);
+        cluster.edit_node(node, |found| {
+            let labels = found.metadata.labels.get_or_insert_default();
+            labels.insert("kubernetes.io/hostname".to_owned(), node.to_owned());
+        });
+    }
+    let limits = json!({"nvidia.com/mig-1g.10gb": "1"});
+    let of = "jobset.sigs.k8s.io/job-key";
+    for (namespace, job) in [("team", "a"), ("rivals", "b")] {
+        let others =
+            json!([{"key": of, "operator": "Exists"}, {"key": of, "operator": "NotIn", "values": [job]}]);
+        let term = json!({"labelSelector": {"matchExpressions": others}, "topologyKey": "kubernetes.io/hostname",
+            "namespaceSelector": {}});
+        cluster.add_pod(json!({
+            "metadata": {"namespace": namespace, "name": format!("{job}-0"), "uid": job, "labels": {of: job},
+                "creationTimestamp": cluster.now},
+            "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}],
+                "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                "reason": "Unschedulable", "message": "0/2 nodes are available"}]},
+        }));
+    }
+    let mut told = Vec::new();
+    cluster.until("n1", Phase::Idle, |_, round, _| {
+        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
+    });
+    cluster.until("n2", Phase::Changing, |_, round, _| {
+        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
+    });
+    assert!(told.iter().all(|text| !text.contains("what was promised")), "{told:#?}");
+    let [first] = promised(&cluster).try_into().expect("n1 is promised to one of them");
+    let other = if first == "a-0" { "b-0" } else { "a-0" };
+    assert!(
+        told.iter().all(|text| !text.starts_with(&format!("{other}: 1g.10gb is free on n1"))),
+        "{told:#?}"
+    );
+    let planned = format!("{other}: planned: n2 is to be changed for it");
+    assert!(told.iter().any(|text| text.starts_with(&planned)), "{told:#?}");
+}
+
 #[test]
 fn a_time_that_was_told_is_kept_when_somebody_comes_who_asks_for_more() {
     let mut cluster = asked_for();
@@ -136,6 +182,22 @@ fn a_promise_is_forgotten_when_its_pod_has_a_node() {
     let _ = cluster.step(Until::End);
     assert_eq!(promised(&cluster), ["bob"], "the slice is there, and the pod is not bound yet");
     cluster.pod("bob", "3g.40gb", Some("n1"));
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), Vec::<String>::new());
+}
+
+/// Kueue may make the pods before the operator sees its own answer again.
+#[test]
+fn what_a_workload_is_let_go_for_is_kept_for_it_from_that_very_round() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("train", SMALL, 2));
+    assert_eq!(one(&cluster).state, reconcile::CheckState::Ready);
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), ["train", "train"]);
+    // One that waits yet has no promise of what is free: others may come first.
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("train", SMALL, 57));
+    assert_eq!(one(&cluster).state, reconcile::CheckState::Pending);
     let _ = cluster.step(Until::End);
     assert_eq!(promised(&cluster), Vec::<String>::new());
 }

@@ -153,6 +153,8 @@ fn who_cannot_be_served_gives_its_quota_to_one_who_can_after_a_while() {
     let mut cluster = stuck();
     let before = within(&mut cluster, HOLD - SignedDuration::from_secs(1));
     assert_eq!(before, [], "it may be served yet");
+    let looks_again = cluster.now + SignedDuration::from_secs(1);
+    assert_eq!(cluster.round().wake_at, Some(looks_again), "when its time is up, whatever else happens");
     let retried = within(&mut cluster, SignedDuration::from_secs(1));
     let [answer] = retried.as_slice() else { panic!("{retried:?}") };
     assert_eq!((answer.workload.1.as_str(), answer.retry_after), ("large", Some(30)));
