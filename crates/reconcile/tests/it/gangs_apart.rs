@@ -7,7 +7,7 @@ use reconcile::{CheckState, Round};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::queues::{HOSTNAME, SMALL, add, fleet, one, workload};
+use crate::queues::{HOSTNAME, SMALL, add, admit, fleet, one, workload};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -164,6 +164,23 @@ fn a_job_set_with_exclusive_placement_gets_its_slices_beside_no_other_job_and_is
     cluster.settle();
     let answer = one(&cluster);
     assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+    assert_eq!(nodes(&cluster.round()), BTreeSet::from(["n2".to_owned()]));
+    // Once its first pod is there, the other one follows it: both are of one job, whatever that is called.
+    let of = "jobset.sigs.k8s.io/job-key";
+    let others = json!([{"key": of, "operator": "Exists"}, {"key": of, "operator": "NotIn", "values": ["tune-0"]},
+        {"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": ["0"]}]);
+    admit(&mut cluster, &answer);
+    cluster.add_pod(json!({
+        "metadata": {"namespace": "team", "name": "tune-0-0", "uid": "tune-0-0",
+            "labels": {of: "tune-0", "jobset.sigs.k8s.io/priority": "0"},
+            "ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "tune", "uid": "u",
+                "controller": true}]},
+        "spec": {"nodeName": "n2", "containers": [{"name": "main", "resources": {"limits": {SMALL: "1"}}}],
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchExpressions": others}, "topologyKey": "example.com/rack",
+                    "namespaceSelector": {}}]}}},
+        "status": {"phase": "Running"},
+    }));
     assert_eq!(nodes(&cluster.round()), BTreeSet::from(["n2".to_owned()]));
     // Beside a job of another priority it may be.
     let answer = one(&exclusive(EXCLUSIVE, "urgent"));
