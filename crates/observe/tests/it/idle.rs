@@ -52,6 +52,33 @@ fn a_workbench_that_nobody_has_used_for_hours_is_named_with_what_it_holds_the_lo
     assert_eq!(next.as_deref(), Some("2026-11-21T10:00:00Z"), "by time alone, the one at work follows");
 }
 
+/// The names of one namespace's workbenches are in another order than the namespaces.
+#[test]
+fn each_team_has_a_workbench_of_the_same_name_and_is_told_of_its_own() {
+    let of = |team: &str, mut object: Value| {
+        object["metadata"]["namespace"] = team.into();
+        object
+    };
+    let slice = [("mig-3g.40gb", 1)];
+    let mut all = vec![node("n1")];
+    for (team, name, active) in [
+        ("alpha", "zoo", "2026-11-20T17:00:00Z"),
+        ("alpha", "lab", "2026-11-21T08:00:00Z"),
+        ("beta", "lab", "2026-11-20T18:00:00Z"),
+        ("beta", "art", "2026-11-20T19:00:00Z"),
+    ] {
+        all.extend([of(team, lab(name, Some(active))), of(team, pod_of(name, &slice, Some("n1")))]);
+    }
+    assert_eq!(
+        idle(&all).0,
+        [
+            "alpha/zoo holds 1 x 3g.40gb on n1 since 2026-11-20T17:00:00Z",
+            "beta/lab holds 1 x 3g.40gb on n1 since 2026-11-20T18:00:00Z",
+            "beta/art holds 1 x 3g.40gb on n1 since 2026-11-20T19:00:00Z",
+        ]
+    );
+}
+
 #[test]
 fn who_holds_nothing_or_waits_or_says_nothing_of_its_use_is_not_idle() {
     let (long_ago, slice) = (Some("2026-11-01T00:00:00Z"), [("mig-3g.40gb", 1)]);

@@ -67,12 +67,20 @@ fn counted(mut workload: Value, resource: &str) -> Value {
     workload
 }
 
+fn finished(mut workload: Value) -> Value {
+    let mut finished = workload["status"]["conditions"][0].clone();
+    (finished["type"], finished["status"]) = ("Finished".into(), "True".into());
+    workload["status"]["conditions"].as_array_mut().expect("a list").push(finished);
+    workload
+}
+
 fn drifts(seen: &ClusterView) -> Vec<String> {
     seen.drifts.iter().map(|drift| format!("{}: {drift}", drift.queue)).collect()
 }
 
 const SMALL: &str = "nvidia.com/mig-1g.10gb";
 const LARGE: &str = "nvidia.com/mig-3g.40gb";
+const WHOLE: &str = "nvidia.com/mig-7g.80gb";
 
 #[test]
 fn the_queue_that_openshift_ai_makes_covers_no_slice_that_people_ask_for() {
@@ -93,6 +101,8 @@ fn the_queue_that_openshift_ai_makes_covers_no_slice_that_people_ask_for() {
         local("team-a", "default", "default"),
         local("team-b", "other", "elsewhere"),
         counted(workbench("team-a", "lab", "default", LARGE), LARGE),
+        // One that has ended asks for nothing any more.
+        finished(counted(workbench("team-a", "done", "default", WHOLE), WHOLE)),
         profile,
     ]);
     assert_eq!(

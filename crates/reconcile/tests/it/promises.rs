@@ -17,6 +17,30 @@ fn asked_for() -> Cluster {
     cluster
 }
 
+/// Two nodes of eight GPUs that were not cut yet.
+fn two_nodes() -> Cluster {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2"] {
+        cluster.hgx(node);
+        cluster.edit_node(node, |found| {
+            let labels = found.metadata.labels.get_or_insert_default();
+            labels.insert("kubernetes.io/hostname".to_owned(), node.to_owned());
+        });
+    }
+    cluster
+}
+
+/// What everybody is told until n1 has been changed, and n2 is being changed.
+fn told_until_n2_changes(cluster: &mut Cluster) -> Vec<String> {
+    let mut told = Vec::new();
+    for (node, phase) in [("n1", Phase::Idle), ("n2", Phase::Changing)] {
+        cluster.until(node, phase, |_, round, _| {
+            told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
+        });
+    }
+    told
+}
+
 /// Carol asks for two of them on one node: it serves more to give her both.
 fn carol(cluster: &mut Cluster, priority: i32) {
     let resources = json!({"nvidia.com/mig-3g.40gb": "2"});
@@ -48,14 +72,7 @@ fn said(cluster: &Cluster, name: &str) -> String {
 /// promised a slice there: the scheduler would not put the other beside it.
 #[test]
 fn of_two_that_must_not_share_a_node_one_is_promised_it_and_the_other_gets_another() {
-    let mut cluster = Cluster::new();
-    for node in ["n1", "n2"] {
-        cluster.hgx(node);
-        cluster.edit_node(node, |found| {
-            let labels = found.metadata.labels.get_or_insert_default();
-            labels.insert("kubernetes.io/hostname".to_owned(), node.to_owned());
-        });
-    }
+    let mut cluster = two_nodes();
     let term =
         json!({"labelSelector": {"matchLabels": {"app": "llama"}}, "topologyKey": "kubernetes.io/hostname"});
     let limits = json!({"nvidia.com/mig-1g.10gb": "1"});
@@ -74,13 +91,7 @@ fn of_two_that_must_not_share_a_node_one_is_promised_it_and_the_other_gets_anoth
         said(&cluster, "llama-b"),
         "planned: another node than n1, which a pod of the same kind gets first, and its anti-affinity keeps it apart"
     );
-    let mut told = Vec::new();
-    cluster.until("n1", Phase::Idle, |_, round, _| {
-        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
-    });
-    cluster.until("n2", Phase::Changing, |_, round, _| {
-        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
-    });
+    let told = told_until_n2_changes(&mut cluster);
     assert!(told.iter().all(|text| !text.contains("what was promised")), "{told:#?}");
     assert!(told.iter().all(|text| !text.starts_with("llama-b: 1g.10gb is free on n1")), "{told:#?}");
     assert!(
@@ -93,14 +104,7 @@ fn of_two_that_must_not_share_a_node_one_is_promised_it_and_the_other_gets_anoth
 /// Two jobs of JobSets, of two teams, of which each has to have a node to itself: the first pods of both wait.
 #[test]
 fn of_two_jobs_that_must_be_alone_one_is_promised_a_node_and_the_other_gets_another() {
-    let mut cluster = Cluster::new();
-    for node in ["n1", "n2"] {
-        cluster.hgx(node);
-        cluster.edit_node(node, |found| {
-            let labels = found.metadata.labels.get_or_insert_default();
-            labels.insert("kubernetes.io/hostname".to_owned(), node.to_owned());
-        });
-    }
+    let mut cluster = two_nodes();
     let limits = json!({"nvidia.com/mig-1g.10gb": "1"});
     let of = "jobset.sigs.k8s.io/job-key";
     for (namespace, job) in [("team", "a"), ("rivals", "b")] {
@@ -117,13 +121,7 @@ fn of_two_jobs_that_must_be_alone_one_is_promised_a_node_and_the_other_gets_anot
                 "reason": "Unschedulable", "message": "0/2 nodes are available"}]},
         }));
     }
-    let mut told = Vec::new();
-    cluster.until("n1", Phase::Idle, |_, round, _| {
-        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
-    });
-    cluster.until("n2", Phase::Changing, |_, round, _| {
-        told.extend(round.answers.iter().map(|answer| format!("{}: {}", answer.id.name, answer.text)));
-    });
+    let told = told_until_n2_changes(&mut cluster);
     assert!(told.iter().all(|text| !text.contains("what was promised")), "{told:#?}");
     let [first] = promised(&cluster).try_into().expect("n1 is promised to one of them");
     let other = if first == "a-0" { "b-0" } else { "a-0" };

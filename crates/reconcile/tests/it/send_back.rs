@@ -259,6 +259,11 @@ fn work_that_runs_is_never_sent_back() {
     let mut cluster = stuck();
     cluster.add_pod(pod_of("large", 0, MEDIUM, Some("n2")));
     assert_eq!(within(&mut cluster, HOLD * 3), [], "one of its pods has a node");
+    let since = &cluster.objects.unserved_quota.since;
+    assert!(
+        since.is_empty(),
+        "it is not among those that could be, although nobody has seen it admitted: {since:?}"
+    );
 
     let mut cluster = stuck();
     let now = cluster.now;
