@@ -231,7 +231,8 @@ pub(crate) fn numbered(objects: &Objects) -> BTreeMap<String, usize> {
     let sets = objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets);
     let to_come = sets.flat_map(|set| of_template(&set.template));
     let all = objects.pods.values().flat_map(|pod| rules(pod)).chain(to_come);
-    let all: BTreeSet<String> = all.flat_map(|rule| [rule.digest, rule.group]).collect();
+    let named = all.flat_map(|rule| [rule.digest, rule.group]);
+    let all: BTreeSet<String> = named.filter(|digest| !digest.is_empty()).collect();
     all.into_iter().zip(1..).collect()
 }
 

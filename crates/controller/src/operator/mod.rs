@@ -443,6 +443,7 @@ impl Operator {
             }
         }
         self.owners.tell(&mut self.store.objects, unknown);
+        self.store.name_labels_of_placed_alone();
         true
     }
 

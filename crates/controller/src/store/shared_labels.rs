@@ -130,11 +130,17 @@ impl Store {
                 .chain(profiles)
                 .chain(flavors)
                 .flatten();
-            let live = live.chain(volumes);
+            let live = live.chain(volumes).chain(objects.placed_alone.values().cloned());
             // What is being named now is not kept yet.
             shared_labels.named = live.filter(|key| shared_labels.named.contains(key)).chain(new).collect();
             shared_labels.last = shared_labels.named.len();
         }
+    }
+
+    /// The labels by which jobs are placed exclusively, as was found out about what stands above their pods.
+    pub fn name_labels_of_placed_alone(&mut self) {
+        let labels: BTreeSet<String> = self.objects.placed_alone.values().cloned().collect();
+        self.name_labels(|| labels);
     }
 
     /// The labels that an object of ours or of a foreign kind names.

@@ -506,6 +506,17 @@ fn labels_that_nobody_reads_are_laid_aside_and_are_there_once_somebody_names_the
     }
 }
 
+/// A JobSet whose jobs are placed exclusively is asked for when its workload waits, and no watch brings it.
+#[test]
+fn a_label_by_which_jobs_are_placed_exclusively_is_there_once_that_is_known() {
+    let mut store = sparing();
+    let named = ("JobSet".to_owned(), ("ns".to_owned(), "x".to_owned()));
+    store.objects.placed_alone.insert(named, AVX.to_owned());
+    assert!(!shows(&store, AVX));
+    store.name_labels_of_placed_alone();
+    assert!(shows(&store, AVX) && !shows(&store, MEMORY));
+}
+
 #[test]
 fn a_label_that_nobody_reads_is_no_change_and_a_recording_has_them_all() {
     let mut store = sparing();

@@ -58,10 +58,7 @@ pub(super) fn of_term(pod: &Pod, term: &PodAffinityTerm) -> Option<Rule> {
     } = term;
     let has_keys =
         [match_label_keys, mismatch_label_keys].iter().any(|keys| keys.iter().flatten().count() > 0);
-    let everywhere = match namespace_selector {
-        None => false,
-        Some(selector) => *selector == LabelSelector::default(),
-    };
+    let everywhere = *namespace_selector == Some(LabelSelector::default());
     let is_elsewhere =
         namespaces.iter().flatten().count() > 0 || (namespace_selector.is_some() && !everywhere);
     let LabelSelector { match_expressions, match_labels } = label_selector.as_ref()?;
@@ -151,6 +148,10 @@ impl Groups {
             }
         }
         let mut off = BTreeMap::new();
+        // Mostly nobody wants to be alone, and a fleet is large.
+        if parts.is_empty() {
+            return off;
+        }
         for (name, node) in &inventory.nodes {
             let shared =
                 parts.iter().find(|(label, part)| node.labels.get(*label).is_some_and(|l| l == part));

@@ -46,6 +46,7 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
     for pod in objects.pods.values() {
         keys.extend(apart::rules(pod).iter().filter_map(|rule| rule.topology().map(str::to_owned)));
     }
+    keys.extend(objects.placed_alone.values().cloned());
     keys.extend(waited_for(objects).labels().cloned());
     for flavor in objects.resource_flavors.values() {
         keys.extend(flavor.spec.node_labels.keys().cloned());

@@ -7,7 +7,7 @@ use planner::report::{Outcome, RequestReport};
 use serde_json::{Value, json};
 
 /// Three nodes of eight GPUs that are cut into the smallest slices, in two zones; somebody holds one of each node.
-fn fleet() -> Vec<Value> {
+pub(crate) fn fleet() -> Vec<Value> {
     let node = |(name, zone): (&str, &str)| {
         let mut node = cut(node(name), "all-1g.10gb", &[("mig-1g.10gb", 56)]);
         let labels = &mut node["metadata"]["labels"];

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use observe::apart::{noted, rules};
 use serde_json::{Value, json};
 
-use crate::apart::{HOSTNAME, ZONE, planned};
+use crate::apart::{HOSTNAME, ZONE, fleet, planned};
 use crate::words::*;
 
 const JOB: &str = "jobset.sigs.k8s.io/job-key";
@@ -117,6 +117,37 @@ fn groups_of_a_leader_worker_set_keep_apart_within_their_namespace() {
     }
     assert_eq!(planned(vec![leader_of_group("a", Some("n1")), worker("b", None)]), "n3");
     assert_eq!(planned(vec![elsewhere(leader_of_group("a", Some("n1"))), worker("b", None)]), "n1");
+}
+
+/// JobSet has one first pod for each job, and whoever else writes such a rule may have many.
+#[test]
+fn first_pods_of_two_jobs_that_wait_keep_apart_and_two_of_one_job_do_not() {
+    let keep_apart = |pods: [Value; 2]| -> Vec<usize> {
+        let all: Vec<Value> = fleet().into_iter().chain(pods).collect();
+        see(&all).requests.iter().map(|request| request.keeps_apart.len()).collect()
+    };
+    assert_eq!(keep_apart([leader("a", None), leader("b", None)]), [1, 1]);
+    assert_eq!(keep_apart([leader("a", None), elsewhere(leader("b", None))]), [1, 1]);
+    let mut second = leader("a", None);
+    second["metadata"]["name"] = "a-1".into();
+    assert_eq!(keep_apart([leader("a", None), second]), [0, 0]);
+}
+
+#[test]
+fn an_object_says_by_an_annotation_of_its_kind_that_its_jobs_are_placed_so() {
+    let label_of = |kind: &str, annotations: &[(&str, &str)]| {
+        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        observe::placed_alone::label_of(kind, Some(&annotations.collect()))
+    };
+    let of_job_set = ("alpha.jobset.sigs.k8s.io/exclusive-topology", "rack");
+    let of_server = ("leaderworkerset.sigs.k8s.io/exclusive-topology", "rack");
+    assert_eq!(label_of("JobSet", &[of_job_set]).as_deref(), Some("rack"));
+    assert_eq!(label_of("LeaderWorkerSet", &[of_server]).as_deref(), Some("rack"));
+    assert_eq!(label_of("JobSet", &[of_server]), None);
+    assert_eq!(label_of("Job", &[of_job_set]), None);
+    // Its pods then select nodes that an administrator has labelled.
+    assert_eq!(label_of("JobSet", &[of_job_set, ("alpha.jobset.sigs.k8s.io/node-selector", "true")]), None);
+    assert_eq!(label_of("JobSet", &[(of_job_set.0, &"x".repeat(318))]), None, "no label is so long");
 }
 
 /// Each node is a part of the cluster by itself, and it is said so.

@@ -2,8 +2,10 @@
 //! fleet is the redacted plan. And none of the names is left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use mig::Catalog;
 use observe::objects::Objects;
 use observe::snapshot::record::{self, Recording};
@@ -430,14 +432,18 @@ fn jobs_that_are_placed_exclusively_are_recorded_without_what_they_are_called() 
         all.push(pod);
     }
     let annotations =
-        json!({"alpha.jobset.sigs.k8s.io/exclusive-topology": "example.com/rack", "of": "quagga"});
+        json!({"alpha.jobset.sigs.k8s.io/exclusive-topology": "example.com/zone", "of": "quagga"});
     all.push(json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
         "metadata": {"namespace": "okapi", "name": "quagga-c", "annotations": annotations}}));
     let world = objects(all);
     let (redacted, _) = redact(&world, &Keep::default());
     let text = written(&redacted, Provenance::default());
     let placed = read(&text).objects.placed_alone;
-    assert_eq!(placed.values().collect::<Vec<_>>(), ["example.com/rack"]);
+    assert_eq!(placed.values().collect::<Vec<_>>(), ["example.com/zone"]);
+    let zone = |node: &Arc<Node>| {
+        node.metadata.labels.as_ref().is_some_and(|all| all.contains_key("example.com/zone"))
+    };
+    assert!(redacted.nodes.values().all(zone), "nodes have the label that it names");
     assert_eq!(placed, redacted.placed_alone);
     assert_eq!(read(&written(&world, Provenance::default())).objects.placed_alone, world.placed_alone);
     let called = ["quagga-a", "quagga-b"].map(|job| planner::plan::digest(job.as_bytes()));
