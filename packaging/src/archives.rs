@@ -9,6 +9,8 @@ use std::path::Path;
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 
+pub mod macos;
+
 /// A system that there is an archive for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum System {
@@ -43,6 +45,18 @@ impl System {
         match self {
             Self::WindowsAmd64 => "slicewright.exe",
             Self::LinuxAmd64 | Self::LinuxArm64 | Self::DarwinAmd64 | Self::DarwinArm64 => "slicewright",
+        }
+    }
+
+    /// Whether the system starts this program, as far as its bytes say. Linux and Windows ask for nothing that a linker
+    /// could have forgotten.
+    ///
+    /// # Errors
+    /// When it would not.
+    pub fn check(self, program: &[u8]) -> Result<(), macos::Unfit> {
+        match self {
+            Self::DarwinAmd64 | Self::DarwinArm64 => macos::check(program),
+            Self::LinuxAmd64 | Self::LinuxArm64 | Self::WindowsAmd64 => Ok(()),
         }
     }
 

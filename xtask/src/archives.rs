@@ -22,12 +22,17 @@ use crate::tools::Sources;
 /// What loads NVIDIA's library (`slicewright gpus`) is left out: it is for the
 /// machine with the GPUs, where `cargo install --locked --path crates/cli`
 /// builds it.
+///
+/// Programs for macOS are linked with Apple's SDK where SDKROOT names its
+/// folder, and otherwise with the lists of functions in packaging/apple.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, hide = true, env = "PATH", default_value = "")]
     path: OsString,
     #[command(flatten)]
     sources: Sources,
+    #[arg(long, hide = true, env = "SDKROOT")]
+    sdk: Option<PathBuf>,
     /// For which systems
     #[arg(long, value_enum, value_name = "SYSTEM", value_delimiter = ',', default_values_t = System::USUAL)]
     system: Vec<System>,
@@ -45,17 +50,22 @@ pub(crate) enum System {
     LinuxAmd64,
     /// aarch64, any distribution
     LinuxArm64,
-    /// Intel; needs Apple's SDK, whose folder SDKROOT names, or packaging/apple
+    /// macOS 13 or later, Intel
     DarwinAmd64,
-    /// Apple silicon; needs Apple's SDK, whose folder SDKROOT names, or packaging/apple
+    /// macOS 13 or later, Apple silicon
     DarwinArm64,
     /// Windows 10 or later, x86_64
     WindowsAmd64,
 }
 
 impl System {
-    /// Those for which nothing has to be had that nobody may hand on.
-    pub(crate) const USUAL: [Self; 3] = [Self::LinuxAmd64, Self::LinuxArm64, Self::WindowsAmd64];
+    /// All of them.
+    pub(crate) const USUAL: [Self; 5] =
+        [Self::LinuxAmd64, Self::LinuxArm64, Self::DarwinAmd64, Self::DarwinArm64, Self::WindowsAmd64];
+
+    const fn is_apple_s(self) -> bool {
+        matches!(self, Self::DarwinAmd64 | Self::DarwinArm64)
+    }
 
     /// Its name, Rust's name for it, and Rust's standard library for it.
     const fn names(self) -> (&'static str, &'static str, Tool) {
@@ -88,6 +98,10 @@ impl System {
 
 /// What is in the archives: everything but what loads a library.
 const FEATURES: [&str; 3] = ["--no-default-features", "--features", "tls-rustls"];
+
+/// The oldest macOS on which the programs start (`packaging/src/archives/macos.rs` checks it). The linker's own choice
+/// is the newest but one.
+const OLDEST_MACOS: &str = "13.0";
 
 /// The linker for all of them, and Rust's standard library for each.
 pub(crate) fn needed(systems: &[System]) -> Vec<Tool> {
@@ -124,6 +138,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             .env("CARGO_ENCODED_RUSTFLAGS", format!("{renamed}\u{1f}-Cstrip=symbols"))
             .env_remove("RUSTFLAGS");
         build.env_remove("RUSTC_WORKSPACE_WRAPPER").env("CARGO_INCREMENTAL", "0");
+        if system.is_apple_s() {
+            let ours = || crate::root().join("packaging/apple");
+            build.env("SDKROOT", args.sdk.clone().unwrap_or_else(ours));
+            build.env("MACOSX_DEPLOYMENT_TARGET", OLDEST_MACOS);
+        }
         let status = build.status().context("cannot run cargo-zigbuild")?;
         ensure!(status.success(), "slicewright could not be built for {name}");
         let folder = if args.quick { "debug" } else { profile };

@@ -57,7 +57,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ARCH,...", default_value = "amd64,arm64")]
     arch: String,
     /// The systems of the command's archives; none: no archives
-    #[arg(long, value_name = "SYSTEM,...", default_value = "linux-amd64,linux-arm64,windows-amd64")]
+    #[arg(long, value_name = "SYSTEM,...", default_value = ALL_SYSTEMS)]
     system: String,
     /// Build without optimisation, for a rehearsal
     #[arg(long)]
@@ -68,6 +68,8 @@ pub(crate) struct PublishArgs {
     #[command(flatten)]
     sources: Sources,
 }
+
+const ALL_SYSTEMS: &str = "linux-amd64,linux-arm64,darwin-amd64,darwin-arm64,windows-amd64";
 
 fn ended(what: &str, command: &mut Command) -> anyhow::Result<()> {
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
@@ -203,6 +205,8 @@ mod tests {
         for tool in image::RELEASED.iter().filter(|tool| **tool != needs::MUSL).chain(&[tools::GO]) {
             assert!(all.contains(tool), "{}", tool.name);
         }
+        let usual = System::USUAL.map(|system| system.to_possible_value().unwrap().get_name().to_owned());
+        assert_eq!(usual.join(","), ALL_SYSTEMS);
         for tool in archives::needed(&System::USUAL) {
             assert!(all.contains(&tool), "{}", tool.name);
         }

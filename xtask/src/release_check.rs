@@ -171,7 +171,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             tools: archives::needed(&archives::System::USUAL).leak(),
             ..step(
                 "archives",
-                "the command is built for Linux and Windows, with checksums and krew's manifest",
+                "the command is built for Linux, macOS and Windows, with checksums and krew's manifest",
                 xtask(sources, &["archives"]),
             )
         },

@@ -61,6 +61,7 @@ fn main() -> anyhow::Result<()> {
     let mut archives = Vec::new();
     for (system, file) in &program {
         let content = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        system.check(&content).with_context(|| format!("{} would not run", file.display()))?;
         let program = File { path: system.program().to_owned(), content, is_program: true };
         let files: Vec<File> = std::iter::once(program).chain(beside.clone()).collect();
         let bytes = packed(&files)?;

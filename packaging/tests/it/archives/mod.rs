@@ -1,6 +1,8 @@
 //! The archives and krew's manifest, validated and installed by real krew. The program in them is a script
 //! here: `cargo xtask archives` builds the published ones.
 
+mod macos;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
