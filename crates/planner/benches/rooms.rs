@@ -6,7 +6,8 @@
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
 //! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
-//! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them.
+//! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them. With
+//! `busy different`, the pods that wait are all different, and of four priorities.
 //! The operations are those that the planner counts, the same on every machine. With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -25,7 +26,7 @@ use planner::inventory::Inventory;
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
 use planner::solver::work;
-use planner::testing::generate::rooms::{Rooms, busy_rooms, rooms};
+use planner::testing::generate::rooms::{Rooms, all_different, busy_rooms, rooms};
 use planner::testing::policy;
 
 use crate::clock::timed;
@@ -54,8 +55,9 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{name}: {notes:?}");
     let level = |start: &str| {
-        let found = decision.report.certificate.iter().find(|level| level.level.starts_with(start));
-        found.map_or_else(|| "-".to_owned(), |level| format!("{} ({})", level.value, level.bound))
+        let found = decision.report.certificate.iter().filter(|level| level.level.starts_with(start));
+        let found: Vec<String> = found.map(|level| format!("{} ({})", level.value, level.bound)).collect();
+        if found.is_empty() { "-".to_owned() } else { found.join(", ") }
     };
     println!(
         "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} | {} | {} M |",
@@ -115,6 +117,14 @@ fn busy() {
         sizes = vec![10, 40, 100, 300, 1_000];
     }
     let shape = |nodes, pods| Rooms { nodes, gpus: 8, pods, kinds: 40 };
+    let is_different = std::env::args().any(|a| a == "different");
+    let busy_rooms = |rooms: Rooms, seed: u64| {
+        let (inventory, mut requests) = busy_rooms(rooms, seed);
+        if is_different {
+            all_different(&mut requests, 4);
+        }
+        (inventory, requests)
+    };
     for nodes in &sizes {
         let nodes = *nodes;
         let seeds = if nodes > 100 { 2 } else { 5 };

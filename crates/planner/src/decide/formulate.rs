@@ -154,7 +154,8 @@ impl Program {
     /// bounds are of use.
     pub(super) fn asked<'o>(&self, orders: &'o Orders) -> Asked<'o> {
         let up_to = |last: Level| self.levels.iter().filter(|level| **level <= last).count();
-        Asked::new(up_to(Level::Age), up_to(Level::Operations), orders)
+        let worth = self.levels.iter().filter(|level| **level < Level::Age).count();
+        Asked { worth, ..Asked::new(up_to(Level::Age), up_to(Level::Operations), orders) }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::offered::Offered;
 use crate::policy::{LayoutPolicy, Policy};
 use crate::selector;
 
+/// Beyond so many kinds of requests, each node is looked at by itself where the room of any may run out.
+const MANY_GROUPS: usize = 512;
+
 /// Whether a node has to be looked at by itself: only so are "all on one node"
 /// and "no more than there is room for" exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +27,9 @@ pub(super) enum Alone {
     ForSeveralSlices,
     /// Its room may run out.
     ForItsRoom,
+    /// There are hundreds of kinds of requests, and elsewhere room runs out: where nodes are looked at one by one anyhow, those
+    /// that share a cell would need a row for each kind.
+    AmongMany,
 }
 
 /// Requests that ask for the same, with the same priority, and may use the
@@ -132,8 +138,12 @@ pub(super) fn group<'a>(
         (true, false) => Alone::ForSeveralSlices,
         (false, false) => Alone::No,
     });
-    let alone: Vec<Alone> = alone.collect();
-    (merge(inventory, groups, &alone), alone)
+    let mut alone: Vec<Alone> = alone.collect();
+    let groups = merge(inventory, groups, &alone);
+    if groups.len() > MANY_GROUPS && alone.contains(&Alone::ForItsRoom) {
+        alone.iter_mut().filter(|alone| **alone == Alone::No).for_each(|alone| *alone = Alone::AmongMany);
+    }
+    (groups, alone)
 }
 
 /// All of a request by which it is told which group it is in. The namespace is of account only to shares.

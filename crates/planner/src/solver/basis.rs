@@ -45,7 +45,7 @@ pub(super) enum End {
     Optimal,
     /// No solution meets the rows; these prices (unscaled) show it.
     Infeasible(Vec<f64>),
-    /// More pivots than any instance should need: numerical trouble.
+    /// More pivots than any instance should need, which is numerical trouble, or than it may take.
     Lost,
 }
 

@@ -15,6 +15,10 @@ use super::simplex::{Factored, Simplex};
 use super::solution::{Solution, evaluate};
 use super::tighten::tighten;
 use super::tree::{Branching, Tree, Wanted, integral, look_in_every_way};
+use super::work::Allowance;
+
+/// Operations for the relaxation of a program that is only bounded: what it proves until then is a bound, too.
+const RELAXED: u64 = 8_000_000_000;
 
 /// What is known of a program's optimum.
 pub(super) struct Optimum {
@@ -121,12 +125,12 @@ pub(super) fn bound(program: &Program) -> i64 {
 /// What the relaxation proves as it is, and the prices of its rows that prove it: programs of some hundred rows take too
 /// long to be tightened.
 pub(super) fn relaxed(program: &Program) -> (i64, Vec<f64>) {
-    let (simplex, end) = relax(program, None);
+    let mut simplex = Simplex::new(program);
     let nothing = vec![0.0; program.rows.len()];
-    let prices = match &end {
-        End::Optimal => simplex.true_prices(),
+    let prices = match &simplex.optimise_within(Allowance::of(RELAXED)) {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return (i64::MAX, nothing),
-        End::Infeasible(_) | End::Lost => nothing,
+        End::Optimal | End::Lost => simplex.true_prices(),
+        End::Infeasible(_) => nothing,
     };
     (Bound::at(program, &[], &prices).value(program), prices)
 }

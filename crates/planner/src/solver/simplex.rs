@@ -25,7 +25,7 @@ use self::invert::subtract;
 use self::leaving::{Leaving, products};
 use super::basis::{Basis, Cut, End, Var};
 use super::program::{Program, relaxation};
-use super::work;
+use super::work::{self, Allowance};
 
 const PIVOT: f64 = 1e-7;
 const FEASIBLE: f64 = 1e-9;
@@ -284,6 +284,11 @@ impl<'a> Simplex<'a> {
     /// Optimises. The basis has to be dual feasible, as every one is that
     /// this simplex, or a change of right-hand sides and counts, leaves.
     pub(super) fn optimise(&mut self) -> End {
+        self.optimise_within(Allowance::of(u64::MAX))
+    }
+
+    /// The same, until the work is used up: it is lost then, with prices that prove something all the same.
+    pub(super) fn optimise_within(&mut self, work: Allowance) -> End {
         let limit = self.pivots + 2_000 + 50 * self.rows() as u64;
         let mut since_refactor = 0;
         loop {
@@ -304,7 +309,7 @@ impl<'a> Simplex<'a> {
             self.pivots += 1;
             // The inverse is gone over four times, and every column is priced.
             work::count(4 * m * m + self.program.term.len() + self.program.columns());
-            if self.pivots > limit {
+            if self.pivots > limit || work.is_used_up() {
                 return End::Lost;
             }
             let i = match leaving {

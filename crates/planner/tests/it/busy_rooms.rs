@@ -12,7 +12,7 @@ use planner::solver::{
     solve_parts, work,
 };
 use planner::testing::generate::Numbers;
-use planner::testing::generate::rooms::{Rooms, busy_rooms};
+use planner::testing::generate::rooms::{Rooms, all_different, busy_rooms};
 use planner::testing::policy;
 
 /// What is planned for a fleet at work, with the operations that it took.
@@ -92,6 +92,44 @@ fn as_many_slices_as_a_policy_asks_for_are_kept_on_a_fleet_at_work() {
     println!("{value} unserved, at least {bound}, {operations} operations");
     assert!((value - bound) * 100 <= *value, "{value} are not served, and {bound} need not be");
     assert!(operations < 6_000_000_000, "{operations}");
+}
+
+/// What is planned for a fleet at work, of which pods ask that are all different, of so many priorities, with the operations
+/// that it took.
+fn plan_all_different((pods, priorities): (usize, i32), policy: Policy) -> (Decision, u64) {
+    let (inventory, mut requests) = busy_rooms(Rooms { nodes: 40, gpus: 8, pods, kinds: 400 }, 7);
+    all_different(&mut requests, priorities);
+    let policies = [policy];
+    let before = work::done();
+    let decision = decide(&inventory, &requests, &policies);
+    let operations = work::done() - before;
+    let notes = check(&decision.plan, &inventory, &requests, &policies);
+    assert!(is_sound(&notes), "{notes:?}");
+    assert_eq!(check_certificate(&decision.plan, &inventory, &decision.report.certificate), vec![]);
+    (decision, operations)
+}
+
+/// With a row for each of them, a relaxation alone took a minute; and what the lowest priority is served was not searched for.
+#[test]
+fn a_thousand_pods_that_are_all_different_are_planned_with_little_work() {
+    let (decision, operations) = plan_all_different((1_000, 4), policy("p").build());
+    for level in decision.report.certificate.iter().filter(|level| level.level.starts_with("unserved")) {
+        println!("{level:?}");
+    }
+    let LevelCertificate { value, bound, .. } = level(&decision, "unserved compute slices at priority 0");
+    println!("{operations} operations");
+    assert!(*bound > 100, "{bound} need not be served: too few to say anything");
+    assert!((value - bound) * 10 <= *value, "{value} are not served, and {bound} need not be");
+    assert!(operations < 10_000_000_000, "{operations}");
+}
+
+/// What is cut then serves somebody who could not be served before.
+#[test]
+fn the_oldest_of_hundreds_of_pods_that_are_all_different_come_first() {
+    let (decision, operations) = plan_all_different((600, 1), policy("p").oldest_first().build());
+    let changed = level(&decision, "GPUs changed").value;
+    println!("{changed} GPUs changed, {operations} operations");
+    assert!(changed > 10, "hardly anything is cut for them");
 }
 
 /// One of a node's own, where each has CPU, memory, and GPUs that can be cut in one of some ways.
@@ -231,4 +269,60 @@ fn no_choice_goes_below_what_bounds_very_many_kinds_of_nodes() {
     println!("{short} short, {best} as good as can be, {merged_is_best} proved");
     assert!(short >= 20, "{short} of 30 are short: too few to say anything");
     assert!(best >= 28 && merged_is_best >= 20, "{best} are as good as can be, {merged_is_best} proved");
+}
+
+/// The same with more kinds of things than have a row each: every one is a thing of its own, and there are hundreds that no node
+/// has room for.
+#[test]
+fn no_choice_goes_below_what_bounds_very_many_kinds_of_things() {
+    let mut numbers = Numbers::new(22);
+    let mut number =
+        |low: i64, high: i64| low + i64::try_from(numbers.below((high - low + 1) as u64)).unwrap();
+    let mut best = 0;
+    for _ in 0..3 {
+        let things: Vec<Thing> = (0..3)
+            .map(|t| Thing {
+                slice: usize::try_from(t % 2).unwrap(),
+                takes: [number(1, 6), number(1, 6)],
+                asked: number(8, 20),
+                weight: number(1, 3),
+            })
+            .collect();
+        let nodes: Vec<OfOneNode> = (0..MANY_PARTS + 4)
+            .map(|_| OfOneNode {
+                room: [number(0, 9), number(0, 9)],
+                layouts: vec![[0, 0], [number(0, 2), 0], [number(0, 1), number(0, 2)]],
+            })
+            .collect();
+        let mut single: Vec<Thing> =
+            things.iter().flat_map(|thing| (0..thing.asked).map(|_| Thing { asked: 1, ..*thing })).collect();
+        let too_large = |_| Thing {
+            slice: usize::try_from(number(0, 1)).unwrap(),
+            takes: [number(10, 90), number(10, 90)],
+            asked: 1,
+            weight: number(1, 3),
+        };
+        let too_large: Vec<Thing> = (0..520).map(too_large).collect();
+        let never: i64 = too_large.iter().map(|thing| thing.weight).sum();
+        single.extend(too_large);
+        let least = least_undone(&nodes, &things) + never;
+        let (instance, parts) = instance(&nodes, &single);
+        let merged = Merged::new(&instance, &parts, 1, |row| row < single.len());
+        let rows: BTreeSet<_> = merged.rows.iter().flatten().collect();
+        assert!(rows.len() < single.len() / 2, "{} rows of {}", rows.len(), single.len());
+        let of_merged = bound_of(&merged.instance, &[]);
+        assert!(of_merged <= least, "{least} is the least, and {of_merged} is said to be it");
+        let orders = Orders { copies: (0..parts.len()).collect(), ..Orders::default() };
+        let parted = solve_parts(&instance, &parts, Asked::new(1, 1, &orders), Effort::default()).unwrap();
+        assert!(instance.is_met_by(&parted.solved.classes, &parted.solved.extras));
+        let level = parted.solved.levels[0];
+        println!("{level:?}, {of_merged} by what is merged, {least} is the best");
+        assert!(level.bound <= least && least <= level.value, "{level:?}, and {least} is the best");
+        assert!(
+            (least - of_merged) * 50 <= least,
+            "what is merged says {of_merged}, and {least} is the least"
+        );
+        best += usize::from(level.value == least);
+    }
+    assert!(best >= 2, "{best} of 3 are as good as can be");
 }

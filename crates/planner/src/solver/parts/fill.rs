@@ -21,6 +21,15 @@ const FILL_ALL: u64 = 2_400_000_000;
 /// planned, so that the same work is done twice.
 const IN_TURN: u64 = 1_000_000_000;
 
+/// The same for this one. Each priority is found out after those before it are planned, so that with many of them, each with
+/// hundreds of kinds, the work would grow with their square.
+fn in_turn(model: &Model<'_>) -> u64 {
+    match &model.alike {
+        Some(_) => IN_TURN.min(FILL_ALL / model.levels.max(1) as u64),
+        None => IN_TURN,
+    }
+}
+
 /// A choice in the making.
 pub(super) struct Filling<'m> {
     model: &'m Model<'m>,
@@ -55,7 +64,7 @@ impl<'m> Filling<'m> {
             // What the patterns come to is near the best already, and to find it takes most of the work.
             true if self.everyone.as_ref().is_some_and(Everyone::is_large) => FILL / 2,
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
-            false => IN_TURN,
+            false => in_turn(self.model),
         };
         for level in self.proved.len()..end {
             let order = self.orders.turns.iter().find(|(of, _)| *of == level);
@@ -75,11 +84,11 @@ impl<'m> Filling<'m> {
             }
             let limits = (Allowance::of(operations), guide.as_ref());
             self.values = refill::refill(self.model, &mut self.state, (level, bound), limits)?;
-            // Now the one start is better, now the other. The last of the levels, who waits longest, is not worth it.
+            // Now the one start is better, now the other.
             let is_first = self.proved.iter().all(|proof| self.values[proof.held.len()] <= proof.bound);
             if self.values[level] > bound
                 && is_first
-                && (level == 0 || level + 1 < self.model.levels)
+                && level < self.model.worth
                 && let Some((start, _)) = &self.start
             {
                 let mut state = start.clone();
@@ -108,7 +117,7 @@ impl<'m> Filling<'m> {
         if let Some((state, values)) = self.start.take_if(|(_, values)| *values < self.values) {
             (self.state, self.values) = (state, values);
         }
-        if self.values[level] <= least || level > 0 && level + 1 == self.model.levels {
+        if self.values[level] <= least || level >= self.model.worth {
             return None;
         }
         let found = everyone.relaxed(held, &self.state, (prices, least))?;
@@ -138,7 +147,7 @@ impl<'m> Filling<'m> {
         let state = std::mem::replace(&mut self.state, State::empty(self.model));
         let state = self.without_others(state, level);
         let mut queue = InOrder::new(self.model, state, &self.orders.copies);
-        let decided = queue.in_turn(level, order, (Allowance::of(IN_TURN), refuter));
+        let decided = queue.in_turn(level, order, (Allowance::of(in_turn(self.model)), refuter));
         self.state = queue.state;
         self.values = self.state.values(self.model)?;
         Some(decided)

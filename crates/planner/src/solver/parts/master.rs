@@ -119,6 +119,8 @@ pub(super) struct Master {
     /// The rows of the program that stand for each row of the instance, then
     /// those of the levels that are held.
     map: Vec<Vec<u32>>,
+    /// The first of the latter.
+    first_level: usize,
     /// The first block of the kinds.
     first_kind: usize,
     /// The column of the first pattern of each kind.
@@ -128,24 +130,28 @@ pub(super) struct Master {
 impl Master {
     pub(super) fn new(model: &Model<'_>, pool: &Pool, fixed: &[i64]) -> Self {
         let (level, rows) = (fixed.len(), model.instance.rows.len());
-        let mut senses: Vec<(Sense, i64)> =
-            model.shared.iter().map(|r| (model.sense(*r), model.instance.rows[*r].rhs)).collect();
+        let shared = model.rows_apart();
+        let mut senses: Vec<(Sense, i64)> = shared.iter().map(|(r, rhs)| (model.sense(*r), *rhs)).collect();
         senses.extend(fixed.iter().map(|value| (Sense::AtMost, *value)));
         let mut position = vec![usize::MAX; rows];
-        model.shared.iter().enumerate().for_each(|(i, r)| position[*r] = i);
+        shared.iter().enumerate().for_each(|(i, (r, _))| position[*r] = i);
+        let position = |row: usize| position[model.first_of(row)];
         let (mut program, map) = Program::new(&senses);
-        let first_level = model.shared.len();
+        let first_level = shared.len();
         let mut tag = 0;
         let mut sum = |terms: &mut dyn Iterator<Item = (Place, i64)>| {
             tag += 1;
             let mut draft = Draft { cost: 0, terms: vec![], tag };
             for (place, a) in terms {
                 match place {
-                    Place::Shared(row) => draft.terms.push((position[row], a)),
+                    Place::Shared(row) => draft.terms.push((position(row), a)),
                     Place::Level(l) if l < level => draft.terms.push((first_level + l, a)),
                     Place::Level(l) if l == level => draft.cost += a,
                     Place::Own(_) | Place::Level(_) => {}
                 }
+            }
+            if model.alike.is_some() {
+                added_up(&mut draft.terms);
             }
             draft
         };
@@ -178,7 +184,7 @@ impl Master {
         let last_kind = first_kind + model.kinds.len();
         program.extra = (0..program.blocks()).map(|b| b >= last_kind).collect();
         program.finish();
-        Self { program, map, first_kind, first_column }
+        Self { program, map, first_kind, first_column, first_level }
     }
 
     /// Prices in whole units, of the right signs.
@@ -188,8 +194,9 @@ impl Master {
             rows.iter().map(fixed).sum()
         };
         let mut all = vec![0; model.instance.rows.len()];
-        model.shared.iter().zip(&self.map).for_each(|(row, rows)| all[*row] = price(rows));
-        let held = self.map[model.shared.len()..].iter().map(|rows| -price(rows));
+        model.rows_apart().iter().zip(&self.map).for_each(|((row, _), rows)| all[*row] = price(rows));
+        model.shared.iter().for_each(|row| all[*row] = all[model.first_of(*row)]);
+        let held = self.map[self.first_level..].iter().map(|rows| -price(rows));
         let mut levels: Vec<i64> = held.collect();
         levels.push(1 << BITS);
         levels.resize(model.levels, 0);
@@ -212,6 +219,16 @@ impl Master {
         }
         used
     }
+}
+
+/// Terms of the same row as one.
+fn added_up(terms: &mut Vec<(usize, i64)>) {
+    terms.sort_unstable();
+    terms.dedup_by(|(row, a), (before, sum)| {
+        let is_same = row == before;
+        *sum += if is_same { *a } else { 0 };
+        is_same
+    });
 }
 
 /// What the right-hand sides are worth, and what is of no part costs at least.

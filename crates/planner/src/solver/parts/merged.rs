@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Part;
+use super::{Part, alike};
 use crate::solver::instance::{Class, Column, Extra, Instance, Row, RowIndex, Sense};
 
 /// Beyond so many parts, the program for all copies together takes too long: with seven rows for each of them and one for
@@ -24,10 +24,10 @@ const MANY_ROOMS: usize = 12;
 /// as may be looked at as they are.
 const BUNCHES: usize = 16;
 /// Into how many steps what parts have is divided, to see how unlike they are.
-const SCALE: i64 = 1 << 10;
+pub(super) const SCALE: i64 = 1 << 10;
 
-/// Whether there are so many parts, or so many that have different amounts of what runs out, that they are looked at in
-/// bunches.
+/// Whether there are so many parts, or so many that have different amounts of what runs out, or so many kinds of things to
+/// do, that they are looked at in bunches.
 #[must_use]
 pub fn are_many(instance: &Instance, parts: &[Part]) -> bool {
     let room = |part: &Part| -> Vec<(u64, i64)> {
@@ -35,14 +35,16 @@ pub fn are_many(instance: &Instance, parts: &[Part]) -> bool {
         let rooms = rows.filter(|(row, _)| row.sense == Sense::AtMost);
         rooms.map(|(row, counts)| (counts, row.rhs / i64::from(part.copies.max(1)))).collect()
     };
-    parts.len() > MANY_PARTS || parts.iter().map(room).collect::<BTreeSet<_>>().len() > MANY_ROOMS
+    parts.len() > MANY_PARTS
+        || alike::are_many(instance, parts)
+        || parts.iter().map(room).collect::<BTreeSet<_>>().len() > MANY_ROOMS
 }
 
 /// An instance with bunches in place of its parts.
 pub struct Merged {
     /// What is solved.
     pub instance: Instance,
-    /// Where each row is that is of no part.
+    /// Where each row is that is of no part: several at one place where they are taken as one.
     pub rows: Vec<Option<RowIndex>>,
     /// So many of its extras, the first, are those of no part, in their order.
     pub rest: usize,
@@ -117,7 +119,14 @@ impl<'i> Merging<'i> {
         let merged = Instance { levels, ..Instance::default() };
         let rows = vec![None; instance.rows.len()];
         let mut merging = Self { instance, parts, levels, merged, rows, classes: HashMap::new() };
+        let first_of = alike::alike(instance, parts, levels, &at_least);
         for (row, Row { sense, rhs }) in instance.rows.iter().enumerate().filter(|(row, _)| !own[*row]) {
+            let first = first_of.as_ref().map_or(row, |first_of| first_of[row]);
+            if let Some(known) = merging.rows[first] {
+                merging.rows[row] = Some(known);
+                merging.merged.rows[known].rhs += rhs;
+                continue;
+            }
             merging.rows[row] = Some(merging.merged.rows.len());
             let sense = if at_least(row) { Sense::AtLeast } else { *sense };
             merging.merged.rows.push(Row { sense, rhs: *rhs });
@@ -239,9 +248,16 @@ fn coefficient(coefficients: &[(RowIndex, i32)], row: RowIndex) -> i32 {
 /// half that has less of something and the half that has more.
 pub(super) fn bunches(instance: &Instance, parts: &[Part], some: Vec<usize>, most: usize) -> Vec<Vec<usize>> {
     let has = has(instance, parts, &some);
-    let mut bunches = vec![some];
+    divided(vec![some], &has, most)
+}
+
+/// How much some have of each of several things, in parts of [`SCALE`].
+pub(super) type Has = BTreeMap<usize, Vec<i64>>;
+
+/// Bunches that are divided until there are so many, or all in one are alike.
+pub(super) fn divided(mut bunches: Vec<Vec<usize>>, has: &Has, most: usize) -> Vec<Vec<usize>> {
     let spread = |bunch: &Vec<usize>, of: usize| {
-        let values = || bunch.iter().map(|part| has[part][of]);
+        let values = || bunch.iter().map(|one| has[one][of]);
         (values().max().unwrap_or(0) - values().min().unwrap_or(0)) * bunch.len() as i64
     };
     let kinds = has.values().next().map_or(0, Vec::len);
@@ -256,7 +272,7 @@ pub(super) fn bunches(instance: &Instance, parts: &[Part], some: Vec<usize>, mos
             break;
         }
         let bunch = &mut bunches[b];
-        bunch.sort_by_key(|part| (has[part][of], *part));
+        bunch.sort_by_key(|one| (has[one][of], *one));
         let more = bunch.split_off(bunch.len() / 2);
         bunches.push(more);
     }
@@ -264,7 +280,7 @@ pub(super) fn bunches(instance: &Instance, parts: &[Part], some: Vec<usize>, mos
 }
 
 /// What one copy of each part has of what rows count, as a share of the most that one has.
-fn has(instance: &Instance, parts: &[Part], some: &[usize]) -> BTreeMap<usize, Vec<i64>> {
+fn has(instance: &Instance, parts: &[Part], some: &[usize]) -> Has {
     let kinds: BTreeMap<u64, Sense> = some
         .iter()
         .flat_map(|part| parts[*part].rows.iter().zip(&parts[*part].counts))

@@ -8,6 +8,7 @@
 //! Copies that have become equal at these levels are one kind ([`shape`]), and only at the end each copy of
 //! a kind gets its decision, with the later levels in view ([`settle`]).
 
+mod alike;
 mod anew;
 mod dearest;
 mod decisions;
@@ -115,6 +116,9 @@ pub struct Asked<'o> {
     /// So many of the first are looked at copy by copy until they are proved,
     /// or the effort is used up; what is left open there shows in the bounds.
     pub first: usize,
+    /// So many of the first are worth most: the others decide among what is as good, by who waits longest, and are not
+    /// searched for as long.
+    pub worth: usize,
     /// So many of the first get a bound that somebody wants to know; of the
     /// others it is only what is certain of any choice.
     pub bounded: usize,
@@ -131,10 +135,12 @@ pub struct Asked<'o> {
 }
 
 impl<'o> Asked<'o> {
-    /// Looks at so many of the first levels copy by copy, and bounds so many, with nothing known before.
+    /// Looks at so many of the first levels copy by copy, and bounds so many, with nothing known before. The last of the
+    /// first is worth less, if it is not the only one.
     #[must_use]
     pub const fn new(first: usize, bounded: usize, orders: &'o Orders) -> Self {
-        Self { first, bounded, orders, reached: &[], start: &[], is_question: false }
+        let worth = if first > 1 { first - 1 } else { first };
+        Self { first, worth, bounded, orders, reached: &[], start: &[], is_question: false }
     }
 }
 
@@ -167,7 +173,7 @@ pub fn solve_parts(
     instance.validate()?;
     let Asked { first, bounded, orders, reached, .. } = asked;
     let first = first.min(instance.levels);
-    if let Some(parted) = filled(instance, parts, (first, MANY_KINDS), orders) {
+    if let Some(parted) = filled(instance, parts, MANY_KINDS, asked) {
         return Ok(parted);
     }
     if are_many(instance, parts) {
@@ -196,7 +202,7 @@ pub fn solve_parts(
         best.as_ref().is_some_and(|best| is_best(&best.values[..first], together, proved))
     };
     if !is_proved(&best, &together, &proved) {
-        if let Some(mut filled) = filled(instance, parts, (first, KINDS), orders) {
+        if let Some(mut filled) = filled(instance, parts, KINDS, asked) {
             let of_filled = filled.solved.levels.iter().map(|level| level.value);
             if best.as_ref().is_none_or(|best| of_filled.lt(best.values.iter().copied())) {
                 if let Some(level) = filled.solved.levels.first_mut() {
@@ -244,7 +250,7 @@ fn serve_by_patterns(
     (known, asked): (Option<Vec<i64>>, Asked<'_>),
     is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
-    let model = Model::new(instance, parts, first);
+    let model = Model { worth: asked.worth, ..Model::new(instance, parts, first) };
     let start = State::from_copies(&model, asked.start).and_then(|state| {
         let values = state.values(&model)?;
         known.as_ref().is_none_or(|known| values < *known).then_some((state, values))
@@ -275,13 +281,10 @@ fn in_order(
 }
 
 /// An instance of more than so many kinds of things to do: copies are filled one by one, and again.
-fn filled(
-    instance: &Instance,
-    parts: &[Part],
-    (first, kinds): (usize, usize),
-    orders: &Orders,
-) -> Option<Parted> {
-    let model = fill::suited(instance, parts, (first, kinds))?;
+fn filled(instance: &Instance, parts: &[Part], kinds: usize, asked: Asked<'_>) -> Option<Parted> {
+    let Asked { first, worth, orders, .. } = asked;
+    let first = first.min(instance.levels);
+    let model = Model { worth, ..fill::suited(instance, parts, (first, kinds))? };
     let mut filling = Filling::new(&model, parts, orders)?;
     filling.up_to(first)?;
     filling.parted(parts)
@@ -383,10 +386,10 @@ fn serve(
     loop {
         if level == model.levels {
             // Only what all of this leaves open is searched for in another way, so that what it proves stays as
-            // it is; but not for the last of the levels.
+            // it is; but not for what is worth less.
             let open = proofs.iter_mut().find(|p| {
                 let k = p.held.len();
-                k + 1 < model.levels && best.as_ref().is_some_and(|best| best[k] > p.bound)
+                k < model.worth && best.as_ref().is_some_and(|best| best[k] > p.bound)
             });
             let (Some(open), Some(state), Some(before), false) = (open, &found, &best, refilled) else {
                 break;
@@ -426,8 +429,6 @@ fn serve(
         let is_at_bound = |best: &Option<Vec<i64>>| {
             best.as_ref().is_some_and(|best| best[..level] == held[..] && best[level] <= bound)
         };
-        // The last of the levels, who waits longest, is not worth as much.
-        let is_worth_more = level == 0 || level + 1 < model.levels;
         let mut better = false;
         let mut consider = |state: State, best: &mut Option<Vec<i64>>, found: &mut Option<State>| {
             if let Some(values) = state.values(model)
@@ -442,7 +443,7 @@ fn serve(
             && let Some(state) = whole_patterns(model, &relaxed, &mut decisions)
         {
             consider(state.clone(), &mut best, &mut found);
-            if !is_out && is_worth_more && !is_at_bound(&best) {
+            if !is_out && level < model.worth && !is_at_bound(&best) {
                 let best_at =
                     (0..=level).rev().find(|k| is_best(&held[..*k], together, &proofs)).unwrap_or(0);
                 // Where some come first, nought is the bound of each question, and mostly it cannot be reached.

@@ -1,18 +1,23 @@
 //! An instance with parts, at its first levels: what is shared, and what one
 //! copy of each kind can do.
 
+use std::collections::BTreeMap;
+
 use super::price::Pattern;
 use super::shape::{Block, CopyExtra, Kind, Place, Shape, draft, kinds, reduce, terms};
-use super::{Part, are_many};
+use super::{Part, alike, are_many};
 use crate::divisor::common_divisor;
 use crate::solver::instance::{Extra, Instance, RowIndex, Sense};
 use crate::solver::program::Draft;
+use crate::solver::work::Allowance;
 
 /// What is solved.
 #[derive(Clone, Debug)]
 pub(super) struct Model<'a> {
     pub(super) instance: &'a Instance,
     pub(super) levels: usize,
+    /// So many of them are worth searching for long ([`Asked::worth`](super::Asked)).
+    pub(super) worth: usize,
     pub(super) kinds: Vec<Kind>,
     /// What is of no part: classes and extras, without rows of their own.
     pub(super) rest: Shape,
@@ -26,6 +31,8 @@ pub(super) struct Model<'a> {
     pub(super) shared: Vec<RowIndex>,
     /// Whether a row may be given more than it asks for: it is trimmed at the end.
     pub(super) coverable: Vec<bool>,
+    /// The first of the rows that each is taken as one with, where relaxations have no row for each ([`alike`]).
+    pub(super) alike: Option<Vec<RowIndex>>,
     /// Whether there are [very many parts](are_many).
     pub(super) are_many: bool,
     /// What every value of a level is a multiple of.
@@ -93,6 +100,7 @@ impl<'a> Model<'a> {
         let mut model = Self {
             instance,
             levels,
+            worth: levels,
             kinds,
             rest,
             rest_extras,
@@ -100,10 +108,12 @@ impl<'a> Model<'a> {
             rest_classes,
             shared,
             coverable,
+            alike: None,
             are_many: are_many(instance, parts),
             steps,
         };
         model.survey();
+        model.alike = alike::alike(instance, parts, levels, |row| model.coverable[row]);
         model
     }
 
@@ -126,6 +136,29 @@ impl<'a> Model<'a> {
             }
         }
         self.steps.iter_mut().for_each(|step| *step = (*step).max(1));
+    }
+
+    /// The rows that relaxations have of those that are of no part, with what is asked of each.
+    pub(super) fn rows_apart(&self) -> Vec<(RowIndex, i64)> {
+        let Some(alike) = &self.alike else {
+            return self.shared.iter().map(|row| (*row, self.instance.rows[*row].rhs)).collect();
+        };
+        let mut sums: BTreeMap<RowIndex, i64> = BTreeMap::new();
+        for row in &self.shared {
+            *sums.entry(alike[*row]).or_default() += self.instance.rows[*row].rhs;
+        }
+        sums.into_iter().collect()
+    }
+
+    /// The row that stands for this one in relaxations.
+    pub(super) fn first_of(&self, row: RowIndex) -> RowIndex {
+        self.alike.as_ref().map_or(row, |alike| alike[row])
+    }
+
+    /// What a program over all rows may take. Where there are so many things that some are taken as one, it could take all that
+    /// there is, and more.
+    pub(super) fn within(&self, work: Allowance) -> Allowance {
+        if self.alike.is_some() { work } else { Allowance::of(u64::MAX) }
     }
 
     /// A row as the patterns see it.

@@ -16,7 +16,7 @@ use crate::solver::memory::Memory;
 use crate::solver::program::Program;
 use crate::solver::project::Projection;
 use crate::solver::simplex::Simplex;
-use crate::solver::work::done;
+use crate::solver::work::{Allowance, done};
 
 /// Operations for prices.
 const PRICES: u64 = 600_000_000;
@@ -29,6 +29,8 @@ pub(super) struct Refuter<'m> {
     prices: Vec<Vec<f64>>,
     /// Operations that are left for prices.
     left: u64,
+    /// Whether one program alone may take more than that.
+    is_limited: bool,
     /// What patterns say, where the program is one of bunches of copies.
     patterns: Option<Patterns<'m>>,
 }
@@ -37,11 +39,11 @@ impl<'m> Refuter<'m> {
     /// `held`: the values of the levels before the one that counts what is wanted. Nothing is wanted yet.
     pub(super) fn new(model: &Model<'m>, parts: &[Part], held: &[i64]) -> Self {
         let level = held.len();
-        let (instance, rows, of_part) = if model.are_many {
-            let Merged { instance, rows, rest } =
+        let (instance, of_part) = if model.are_many {
+            let Merged { instance, rest, .. } =
                 Merged::new(model.instance, parts, level + 1, |row| model.coverable[row]);
             let of_part = (0..instance.extras.len()).map(|extra| extra >= rest).collect();
-            (instance, rows, of_part)
+            (instance, of_part)
         } else {
             let mut instance = Instance { levels: level + 1, ..model.instance.clone() };
             // Whoever could do more than is asked for could do less, and one row is less work than two.
@@ -50,17 +52,23 @@ impl<'m> Refuter<'m> {
             }
             let mut of_part = vec![false; instance.extras.len()];
             parts.iter().flat_map(|part| &part.extras).for_each(|extra| of_part[*extra] = true);
-            (instance, (0..model.coverable.len()).map(Some).collect(), of_part)
+            (instance, of_part)
         };
         let mut memory = Memory::default();
         let (projection, _) = Projection::new(&instance, held, &mut memory);
-        let row_of: HashMap<RowIndex, RowIndex> =
-            rows.into_iter().enumerate().filter_map(|(row, now)| Some((now?, row))).collect();
-        let extras = instance.extras.iter().enumerate().filter(|(e, _)| !of_part[*e]);
-        let blocks = extras.map(|(e, extra)| (projection.block_of_extra(e), extra));
-        let of_row = wanted_or_not(model, level, blocks, |row| row_of.get(&row).copied());
+        // Those of no part stand in the order of the model, whatever their rows have become.
+        let of_rest = (0..of_part.len()).filter(|extra| !of_part[*extra]);
+        let blocks = of_rest.map(|extra| projection.block_of_extra(extra)).zip(&model.rest_extras);
+        let of_row = wanted_or_not(model, level, blocks);
         let patterns = Patterns::new(model, held);
-        Self { program: projection.program, of_row, prices: vec![], left: PRICES, patterns }
+        Self {
+            program: projection.program,
+            of_row,
+            prices: vec![],
+            left: PRICES,
+            is_limited: model.alike.is_some(),
+            patterns,
+        }
     }
 
     /// Whether it is proved that not so much of each row can be done. `state`: what copies do of it.
@@ -84,7 +92,8 @@ impl<'m> Refuter<'m> {
             return false;
         }
         let mut simplex = Simplex::new(&self.program);
-        if simplex.optimise() != End::Optimal {
+        let within = if self.is_limited { self.left } else { u64::MAX };
+        if simplex.optimise_within(Allowance::of(within)) != End::Optimal {
             return false;
         }
         let prices = simplex.true_prices();

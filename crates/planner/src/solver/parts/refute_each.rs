@@ -49,7 +49,7 @@ impl<'m> Patterns<'m> {
         if !model.are_many || model.kinds.len() > MANY {
             return None;
         }
-        let of_row = wanted_or_not(model, held.len(), model.rest_extras.iter().enumerate(), Some);
+        let of_row = wanted_or_not(model, held.len(), model.rest_extras.iter().enumerate());
         let (model, pool) = (model.clone(), Pool::new(model));
         Some(Self { model, held: held.to_vec(), pool, of_row, known: vec![], left: PRICES })
     }
@@ -84,7 +84,7 @@ impl<'m> Patterns<'m> {
         for _ in 0..ROUNDS {
             let master = Master::new(&self.model, &self.pool, &self.held);
             let mut simplex = Simplex::new(&master.program);
-            if simplex.optimise() != End::Optimal {
+            if simplex.optimise_within(self.model.within(work)) != End::Optimal {
                 return false;
             }
             let cost = |(column, n): &(u32, f64)| master.program.cost[*column as usize] as f64 * n;
@@ -120,17 +120,15 @@ impl<'m> Patterns<'m> {
 }
 
 /// By row: where the extras stand that are of what is not wanted, which cost nothing at the level, and of what is wanted and
-/// not done, which cost one; and how much there is of the row. `row_of`: the row of the model behind one of the extras.
+/// not done, which cost one; and how much there is of the row.
 pub(super) fn wanted_or_not<'e>(
     model: &Model<'_>,
     level: usize,
     extras: impl Iterator<Item = (usize, &'e Extra)>,
-    row_of: impl Fn(RowIndex) -> Option<RowIndex>,
 ) -> HashMap<RowIndex, (usize, usize, i64)> {
     let mut pairs: HashMap<RowIndex, [Option<usize>; 2]> = HashMap::new();
     for (at, extra) in extras {
         if let [(row, 1)] = extra.coefficients[..]
-            && let Some(row) = row_of(row)
             && model.coverable[row]
             && let cost @ 0..=1 = Instance::cost(&extra.costs, level)
         {

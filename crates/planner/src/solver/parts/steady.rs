@@ -47,7 +47,7 @@ pub(super) fn relax(
     for _ in 0..ROUNDS {
         let master = Master::new(model, pool, held);
         let mut simplex = Simplex::new(&master.program);
-        if simplex.optimise() != End::Optimal {
+        if simplex.optimise_within(model.within(work)) != End::Optimal {
             return None;
         }
         let solution = simplex.solution();

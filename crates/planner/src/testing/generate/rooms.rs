@@ -111,6 +111,15 @@ pub fn busy_rooms(rooms: Rooms, seed: u64) -> (Inventory, Vec<Request>) {
     (builder.build(), requests)
 }
 
+/// Makes pods that wait all different in what they take of a node, and of so many priorities.
+pub fn all_different(requests: &mut [Request], priorities: i32) {
+    for (i, request) in (0..).zip(requests) {
+        request.takes.cpu_milli += 10 * i64::from(i);
+        request.takes.memory_bytes += i64::from(i * 37 % 1_000) << 20;
+        request.priority = i * 7 % priorities.max(1);
+    }
+}
+
 /// What a node has left.
 struct Left {
     milli: i64,
