@@ -73,7 +73,10 @@ impl Chosen<'_> {
                 }
             }
             if mine.value != theirs.value {
-                return mine.value < theirs.bound;
+                // With nothing under way, nothing is given up for who can be served: a bound that is too weak to prove it
+                // would leave them waiting for ever.
+                let is_found_enough = nothing_under_way && level < Level::Age;
+                return mine.value < if is_found_enough { theirs.value } else { theirs.bound };
             }
         }
         false

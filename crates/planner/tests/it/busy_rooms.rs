@@ -96,8 +96,8 @@ fn as_many_slices_as_a_policy_asks_for_are_kept_on_a_fleet_at_work() {
 
 /// What is planned for a fleet at work, of which pods ask that are all different, of so many priorities, with the operations
 /// that it took.
-fn plan_all_different((pods, priorities): (usize, i32), policy: Policy) -> (Decision, u64) {
-    let (inventory, mut requests) = busy_rooms(Rooms { nodes: 40, gpus: 8, pods, kinds: 400 }, 7);
+fn plan_all_different((pods, priorities): (usize, i32), seed: u64, policy: Policy) -> (Decision, u64) {
+    let (inventory, mut requests) = busy_rooms(Rooms { nodes: 40, gpus: 8, pods, kinds: 40 }, seed);
     all_different(&mut requests, priorities);
     let policies = [policy];
     let before = work::done();
@@ -112,7 +112,7 @@ fn plan_all_different((pods, priorities): (usize, i32), policy: Policy) -> (Deci
 /// With a row for each of them, a relaxation alone took a minute; and what the lowest priority is served was not searched for.
 #[test]
 fn a_thousand_pods_that_are_all_different_are_planned_with_little_work() {
-    let (decision, operations) = plan_all_different((1_000, 4), policy("p").build());
+    let (decision, operations) = plan_all_different((1_000, 4), 7, policy("p").build());
     for level in decision.report.certificate.iter().filter(|level| level.level.starts_with("unserved")) {
         println!("{level:?}");
     }
@@ -120,13 +120,25 @@ fn a_thousand_pods_that_are_all_different_are_planned_with_little_work() {
     println!("{operations} operations");
     assert!(*bound > 100, "{bound} need not be served: too few to say anything");
     assert!((value - bound) * 10 <= *value, "{value} are not served, and {bound} need not be");
-    assert!(operations < 10_000_000_000, "{operations}");
+    assert!(operations < 40_000_000_000, "{operations}");
+}
+
+/// With the fleet as it is, one slice more of the highest priority is not served than could be, and the bound of that is too weak
+/// to prove it: nothing was cut for anybody.
+#[test]
+fn a_fleet_is_cut_for_those_who_can_be_served_so_whatever_is_proved_of_it_as_it_is() {
+    let (decision, _) = plan_all_different((480, 4), 1, policy("p").build());
+    let LevelCertificate { value, .. } = level(&decision, "unserved compute slices at priority 3");
+    let changed = level(&decision, "GPUs changed").value;
+    println!("{value} of the highest priority are not served, {changed} GPUs changed");
+    assert_eq!(*value, 0);
+    assert!(changed > 30, "hardly anything is cut: {changed} GPUs");
 }
 
 /// What is cut then serves somebody who could not be served before.
 #[test]
 fn the_oldest_of_hundreds_of_pods_that_are_all_different_come_first() {
-    let (decision, operations) = plan_all_different((600, 1), policy("p").oldest_first().build());
+    let (decision, operations) = plan_all_different((600, 1), 7, policy("p").oldest_first().build());
     let changed = level(&decision, "GPUs changed").value;
     println!("{changed} GPUs changed, {operations} operations");
     assert!(changed > 10, "hardly anything is cut for them");
@@ -302,7 +314,7 @@ fn no_choice_goes_below_what_bounds_very_many_kinds_of_things() {
             asked: 1,
             weight: number(1, 3),
         };
-        let too_large: Vec<Thing> = (0..520).map(too_large).collect();
+        let too_large: Vec<Thing> = (0..1_100).map(too_large).collect();
         let never: i64 = too_large.iter().map(|thing| thing.weight).sum();
         single.extend(too_large);
         let least = least_undone(&nodes, &things) + never;

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::divide::{Has, SCALE, divided};
 use super::{Part, alike};
 use crate::solver::instance::{Class, Column, Extra, Instance, Row, RowIndex, Sense};
 
@@ -23,8 +24,6 @@ const MANY_ROOMS: usize = 12;
 /// Into so many bunches parts are put then: with rows for each of them, the program is as large as one of half as many parts
 /// as may be looked at as they are.
 const BUNCHES: usize = 16;
-/// Into how many steps what parts have is divided, to see how unlike they are.
-pub(super) const SCALE: i64 = 1 << 10;
 
 /// Whether there are so many parts, or so many that have different amounts of what runs out, or so many kinds of things to
 /// do, that they are looked at in bunches.
@@ -249,34 +248,6 @@ fn coefficient(coefficients: &[(RowIndex, i32)], row: RowIndex) -> i32 {
 pub(super) fn bunches(instance: &Instance, parts: &[Part], some: Vec<usize>, most: usize) -> Vec<Vec<usize>> {
     let has = has(instance, parts, &some);
     divided(vec![some], &has, most)
-}
-
-/// How much some have of each of several things, in parts of [`SCALE`].
-pub(super) type Has = BTreeMap<usize, Vec<i64>>;
-
-/// Bunches that are divided until there are so many, or all in one are alike.
-pub(super) fn divided(mut bunches: Vec<Vec<usize>>, has: &Has, most: usize) -> Vec<Vec<usize>> {
-    let spread = |bunch: &Vec<usize>, of: usize| {
-        let values = || bunch.iter().map(|one| has[one][of]);
-        (values().max().unwrap_or(0) - values().min().unwrap_or(0)) * bunch.len() as i64
-    };
-    let kinds = has.values().next().map_or(0, Vec::len);
-    while bunches.len() < most {
-        let all = (0..bunches.len()).flat_map(|b| (0..kinds).map(move |of| (b, of)));
-        let Some((b, of)) =
-            all.max_by_key(|(b, of)| (spread(&bunches[*b], *of), usize::MAX - b, usize::MAX - of))
-        else {
-            break;
-        };
-        if spread(&bunches[b], of) == 0 {
-            break;
-        }
-        let bunch = &mut bunches[b];
-        bunch.sort_by_key(|one| (has[one][of], *one));
-        let more = bunch.split_off(bunch.len() / 2);
-        bunches.push(more);
-    }
-    bunches
 }
 
 /// What one copy of each part has of what rows count, as a share of the most that one has.

@@ -12,6 +12,7 @@ mod alike;
 mod anew;
 mod dearest;
 mod decisions;
+mod divide;
 mod everyone;
 mod fill;
 mod guide;
