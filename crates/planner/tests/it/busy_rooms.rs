@@ -82,6 +82,16 @@ fn the_oldest_come_first_on_a_fleet_at_work_and_that_takes_little_work_too() {
     }
 }
 
+/// Where all come in turn there is no level of age after what is served, and that was taken for it: 147 slices were not served
+/// where 145 need not be, and others were served before.
+#[test]
+fn what_is_left_over_by_the_oldest_is_searched_for_like_anything_else() {
+    let (decision, _) = plan(10, 1, policy("p").oldest_first().build());
+    let LevelCertificate { value, bound, .. } = level(&decision, "unserved");
+    assert!(*bound > 100, "{bound} need not be served: too few to say anything");
+    assert_eq!(value, bound);
+}
+
 /// What a policy asks for at least is a row that no request covers: nodes are emptied and filled with it in view.
 #[test]
 fn as_many_slices_as_a_policy_asks_for_are_kept_on_a_fleet_at_work() {
