@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true, env = "SDKROOT")]
     sdk: Option<PathBuf>,
     /// For which systems
-    #[arg(long, value_enum, value_name = "SYSTEM", value_delimiter = ',', default_values_t = System::USUAL)]
+    #[arg(long, value_enum, value_name = "SYSTEM", value_delimiter = ',', default_values_t = System::ALL)]
     system: Vec<System>,
     /// The folder that gets them
     #[arg(long, value_name = "DIR", default_value = "target/archives")]
@@ -60,7 +60,7 @@ pub(crate) enum System {
 
 impl System {
     /// All of them.
-    pub(crate) const USUAL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::LinuxAmd64, Self::LinuxArm64, Self::DarwinAmd64, Self::DarwinArm64, Self::WindowsAmd64];
 
     const fn is_apple_s(self) -> bool {

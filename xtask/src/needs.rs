@@ -262,7 +262,7 @@ mod tests {
             ("kind up", kind(&sources, true, false)),
             ("kind story", kind(&sources, false, true)),
             ("image", crate::image::needed(&sources, ["--load"])),
-            ("archives", crate::archives::needed(&crate::archives::System::USUAL)),
+            ("archives", crate::archives::needed(&crate::archives::System::ALL)),
             ("mutants", vec![crate::mutants::TOOL, tools::GIT]),
             ("fuzz", crate::fuzz::NEEDED.to_vec()),
             ("sanitize", vec![NIGHTLY]),

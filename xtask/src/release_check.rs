@@ -168,7 +168,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             )
         },
         Step {
-            tools: archives::needed(&archives::System::USUAL).leak(),
+            tools: archives::needed(&archives::System::ALL).leak(),
             ..step(
                 "archives",
                 "the command is built for Linux, macOS and Windows, with checksums and krew's manifest",

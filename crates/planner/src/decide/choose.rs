@@ -57,8 +57,8 @@ impl Chosen<'_> {
     }
 
     /// Whether it is better, by proof, than anything that the other one could
-    /// have come to. Of whose turn it is, what was found is enough as long as
-    /// nothing is under way.
+    /// have come to. Of who is served and how much, what was found is enough as
+    /// long as nothing is under way.
     fn is_better_than(&self, other: &Self, nothing_under_way: bool) -> bool {
         let (mine, theirs) = (self.deciding(), other.deciding());
         let nothing = solver::Level { value: 0, bound: 0 };
@@ -140,7 +140,8 @@ impl Chosen<'_> {
 
 /// Chooses, and says how good the choice is. What is under way goes on, unless
 /// something is better by proof at a level up to the number of GPUs changed: a
-/// search that ends differently is no reason to change one's mind.
+/// search that ends differently is no reason to change one's mind. With nothing
+/// under way, it is enough that nobody found as much service with the fleet as it is.
 ///
 /// # Errors
 /// If there is no solution at all: a bug of ours.

@@ -13,9 +13,7 @@ use crate::inventory::{Inventory, Node, Room};
 use crate::offered::Offered;
 use crate::policy::{LayoutPolicy, Policy};
 use crate::selector;
-
-/// Beyond so many kinds of requests, each node is looked at by itself where the room of any may run out.
-const MANY_GROUPS: usize = 512;
+use crate::solver::MANY_THINGS;
 
 /// Whether a node has to be looked at by itself: only so are "all on one node"
 /// and "no more than there is room for" exact.
@@ -140,7 +138,7 @@ pub(super) fn group<'a>(
     });
     let mut alone: Vec<Alone> = alone.collect();
     let groups = merge(inventory, groups, &alone);
-    if groups.len() > MANY_GROUPS && alone.contains(&Alone::ForItsRoom) {
+    if groups.len() > MANY_THINGS && alone.contains(&Alone::ForItsRoom) {
         alone.iter_mut().filter(|alone| **alone == Alone::No).for_each(|alone| *alone = Alone::AmongMany);
     }
     (groups, alone)

@@ -169,6 +169,22 @@ struct Thing {
     weight: i64,
 }
 
+/// So few things that everything can be tried, and more kinds of nodes than are looked at as they are.
+fn small_fleet(number: &mut impl FnMut(i64, i64) -> i64) -> (Vec<OfOneNode>, Vec<Thing>) {
+    let things = (0..3).map(|t| Thing {
+        slice: t % 2,
+        takes: [number(1, 6), number(1, 6)],
+        asked: number(8, 20),
+        weight: number(1, 3),
+    });
+    let things: Vec<Thing> = things.collect();
+    let nodes = (0..MANY_PARTS + 4).map(|_| OfOneNode {
+        room: [number(0, 9), number(0, 9)],
+        layouts: vec![[0, 0], [number(0, 2), 0], [number(0, 1), number(0, 2)]],
+    });
+    (nodes.collect(), things)
+}
+
 /// The most that can be done, by trying everything: what all nodes so far can have done of each thing, node by node.
 fn least_undone(nodes: &[OfOneNode], things: &[Thing]) -> i64 {
     let mut done: BTreeSet<Vec<i64>> = BTreeSet::from([vec![0; things.len()]]);
@@ -259,20 +275,7 @@ fn no_choice_goes_below_what_bounds_very_many_kinds_of_nodes() {
         |low: i64, high: i64| low + i64::try_from(numbers.below((high - low + 1) as u64)).unwrap();
     let (mut short, mut best, mut merged_is_best) = (0, 0, 0);
     for _ in 0..30 {
-        let things: Vec<Thing> = (0..3)
-            .map(|t| Thing {
-                slice: usize::try_from(t % 2).unwrap(),
-                takes: [number(1, 6), number(1, 6)],
-                asked: number(8, 20),
-                weight: number(1, 3),
-            })
-            .collect();
-        let nodes: Vec<OfOneNode> = (0..MANY_PARTS + 4)
-            .map(|_| OfOneNode {
-                room: [number(0, 9), number(0, 9)],
-                layouts: vec![[0, 0], [number(0, 2), 0], [number(0, 1), number(0, 2)]],
-            })
-            .collect();
+        let (nodes, things) = small_fleet(&mut number);
         let least = least_undone(&nodes, &things);
         let (instance, parts) = instance(&nodes, &things);
         let merged = Merged::new(&instance, &parts, 1, |row| row < things.len());
@@ -302,20 +305,7 @@ fn no_choice_goes_below_what_bounds_very_many_kinds_of_things() {
         |low: i64, high: i64| low + i64::try_from(numbers.below((high - low + 1) as u64)).unwrap();
     let mut best = 0;
     for _ in 0..3 {
-        let things: Vec<Thing> = (0..3)
-            .map(|t| Thing {
-                slice: usize::try_from(t % 2).unwrap(),
-                takes: [number(1, 6), number(1, 6)],
-                asked: number(8, 20),
-                weight: number(1, 3),
-            })
-            .collect();
-        let nodes: Vec<OfOneNode> = (0..MANY_PARTS + 4)
-            .map(|_| OfOneNode {
-                room: [number(0, 9), number(0, 9)],
-                layouts: vec![[0, 0], [number(0, 2), 0], [number(0, 1), number(0, 2)]],
-            })
-            .collect();
+        let (nodes, things) = small_fleet(&mut number);
         let mut single: Vec<Thing> =
             things.iter().flat_map(|thing| (0..thing.asked).map(|_| Thing { asked: 1, ..*thing })).collect();
         let too_large = |_| Thing {

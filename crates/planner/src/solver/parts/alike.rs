@@ -13,11 +13,10 @@ use super::Part;
 use super::divide::{Has, SCALE, divided};
 use crate::solver::instance::{Instance, RowIndex, Sense};
 
-/// Beyond so many kinds of things to do, those that are alike are taken as one. That is also how many requests may wait
-/// before age no longer decides among those that differ: so these cost the same.
-/// Into so many bunches they are put, or as many as there are that need different slices. With half as many, plans take a
-/// tenth less time, and bounds are a third lower.
-pub(super) const MANY_THINGS: usize = 512;
+/// Beyond so many kinds of things to do, those that are alike are taken as one, until there are so many bunches, or as many as
+/// there are things that need different slices. With half as many bunches, plans take a tenth less time, and bounds are a third
+/// lower. Where more requests than that wait, age no longer decides among those that differ, so that these cost the same.
+pub const MANY_THINGS: usize = 512;
 
 /// Whether so many things are there to do, which are rows of no part.
 pub(super) fn are_many(instance: &Instance, parts: &[Part]) -> bool {

@@ -23,7 +23,7 @@ const IN_TURN: u64 = 1_000_000_000;
 
 /// The same for this one. Each priority is found out after those before it are planned, so that with many of them, each with
 /// hundreds of kinds, the work would grow with their square.
-fn in_turn(model: &Model<'_>) -> u64 {
+fn work_in_turn(model: &Model<'_>) -> u64 {
     match &model.alike {
         Some(_) => IN_TURN.min(FILL_ALL / model.levels.max(1) as u64),
         None => IN_TURN,
@@ -64,7 +64,7 @@ impl<'m> Filling<'m> {
             // What the patterns come to is near the best already, and to find it takes most of the work.
             true if self.everyone.as_ref().is_some_and(Everyone::is_large) => FILL / 2,
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
-            false => in_turn(self.model),
+            false => work_in_turn(self.model),
         };
         for level in self.proved.len()..end {
             let order = self.orders.turns.iter().find(|(of, _)| *of == level);
@@ -104,8 +104,8 @@ impl<'m> Filling<'m> {
     }
 
     /// Where there are very many kinds of copies, what a level comes to at least by the patterns of all of them, and where
-    /// something is lost at their prices; and what comes of doing as they do is taken if it is better. The last of the
-    /// levels, who waits longest, is not worth it. `prices` and `least`: what is known of the level without patterns.
+    /// something is lost at their prices; and what comes of doing as they do is taken if it is better. What is
+    /// worth less is left as it is. `prices` and `least`: what is known of the level without patterns.
     fn follow_the_patterns(
         &mut self,
         level: usize,
@@ -147,7 +147,7 @@ impl<'m> Filling<'m> {
         let state = std::mem::replace(&mut self.state, State::empty(self.model));
         let state = self.without_others(state, level);
         let mut queue = InOrder::new(self.model, state, &self.orders.copies);
-        let decided = queue.in_turn(level, order, (Allowance::of(in_turn(self.model)), refuter));
+        let decided = queue.in_turn(level, order, (Allowance::of(work_in_turn(self.model)), refuter));
         self.state = queue.state;
         self.values = self.state.values(self.model)?;
         Some(decided)

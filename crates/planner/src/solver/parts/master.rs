@@ -7,7 +7,7 @@ use super::model::Model;
 use super::price::{BITS, Pattern, Prices, in_whole_units, price};
 use super::shape::{Place, Shape};
 use crate::solver::basis::End;
-use crate::solver::instance::Sense;
+use crate::solver::instance::{RowIndex, Sense};
 use crate::solver::program::{Draft, Program};
 use crate::solver::simplex::Simplex;
 use crate::solver::work::Allowance;
@@ -119,8 +119,8 @@ pub(super) struct Master {
     /// The rows of the program that stand for each row of the instance, then
     /// those of the levels that are held.
     map: Vec<Vec<u32>>,
-    /// The first of the latter.
-    first_level: usize,
+    /// The former: the row of the instance that each of them is, or stands for.
+    rows: Vec<RowIndex>,
     /// The first block of the kinds.
     first_kind: usize,
     /// The column of the first pattern of each kind.
@@ -130,7 +130,7 @@ pub(super) struct Master {
 impl Master {
     pub(super) fn new(model: &Model<'_>, pool: &Pool, fixed: &[i64]) -> Self {
         let (level, rows) = (fixed.len(), model.instance.rows.len());
-        let shared = model.rows_apart();
+        let shared = model.relaxed_rows();
         let mut senses: Vec<(Sense, i64)> = shared.iter().map(|(r, rhs)| (model.sense(*r), *rhs)).collect();
         senses.extend(fixed.iter().map(|value| (Sense::AtMost, *value)));
         let mut position = vec![usize::MAX; rows];
@@ -184,7 +184,8 @@ impl Master {
         let last_kind = first_kind + model.kinds.len();
         program.extra = (0..program.blocks()).map(|b| b >= last_kind).collect();
         program.finish();
-        Self { program, map, first_kind, first_column, first_level }
+        let rows = shared.into_iter().map(|(row, _)| row).collect();
+        Self { program, map, rows, first_kind, first_column }
     }
 
     /// Prices in whole units, of the right signs.
@@ -194,9 +195,9 @@ impl Master {
             rows.iter().map(fixed).sum()
         };
         let mut all = vec![0; model.instance.rows.len()];
-        model.rows_apart().iter().zip(&self.map).for_each(|((row, _), rows)| all[*row] = price(rows));
+        self.rows.iter().zip(&self.map).for_each(|(row, rows)| all[*row] = price(rows));
         model.shared.iter().for_each(|row| all[*row] = all[model.first_of(*row)]);
-        let held = self.map[self.first_level..].iter().map(|rows| -price(rows));
+        let held = self.map[self.rows.len()..].iter().map(|rows| -price(rows));
         let mut levels: Vec<i64> = held.collect();
         levels.push(1 << BITS);
         levels.resize(model.levels, 0);

@@ -36,6 +36,7 @@ mod steady;
 
 use std::collections::BTreeMap;
 
+pub use self::alike::MANY_THINGS;
 use self::decisions::Decisions;
 use self::fill::Filling;
 use self::guide::Guide;

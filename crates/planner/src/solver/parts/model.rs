@@ -139,7 +139,7 @@ impl<'a> Model<'a> {
     }
 
     /// The rows that relaxations have of those that are of no part, with what is asked of each.
-    pub(super) fn rows_apart(&self) -> Vec<(RowIndex, i64)> {
+    pub(super) fn relaxed_rows(&self) -> Vec<(RowIndex, i64)> {
         let Some(alike) = &self.alike else {
             return self.shared.iter().map(|row| (*row, self.instance.rows[*row].rhs)).collect();
         };
