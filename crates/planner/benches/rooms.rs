@@ -4,7 +4,7 @@
 //! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
 //!
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
-//! oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
+//! highest priority to the lowest, and in each from the oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
 //! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them. With
 //! `busy different`, the pods that wait are all different, and of four priorities.
@@ -16,6 +16,7 @@
 mod clock;
 mod recorded;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -35,13 +36,14 @@ use crate::recorded::read;
 /// Slices of 1g.10gb that there are at least, with `min-count`.
 const MINIMUM: u32 = 6;
 
-/// Who is served, from the oldest request to the youngest.
+/// Who is served, from the highest priority to the lowest, and in each from the oldest request to the youngest.
 fn by_age(requests: &[Request], reports: &[RequestReport]) -> String {
     let is_served = |report: &RequestReport| !matches!(report.outcome, Outcome::Unserved { .. });
     let served: BTreeSet<&RequestId> = reports.iter().filter(|r| is_served(r)).map(|r| &r.id).collect();
-    let mut all: Vec<_> = requests.iter().map(|request| (request.since, &request.id)).collect();
+    let mut all: Vec<_> =
+        requests.iter().map(|request| (Reverse(request.priority), request.since, &request.id)).collect();
     all.sort_unstable();
-    all.into_iter().map(|(_, id)| if served.contains(id) { '1' } else { '0' }).collect()
+    all.into_iter().map(|(.., id)| if served.contains(id) { '1' } else { '0' }).collect()
 }
 
 fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {

@@ -12,7 +12,9 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many};
+use crate::solver::{
+    self, Asked, Copy, Effort, Known, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many,
+};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -248,7 +250,10 @@ fn choose_with<'a>(
     let program = formulate(&world, &turns, Question::Plan);
     let orders = program.orders(&world, &turns);
     let reached = rival.map_or_else(Vec::new, |rival| rival.values_for(&program));
-    let asked = Asked { reached: &reached, start: &turns.start, ..program.asked(&orders) };
+    // The plan searches at all levels: with the later ones in view it serves a little more than the questions did.
+    let start = turns.start.clone().suited(&program.parts);
+    let start = Known { copies: &start.copies, searched: 0 };
+    let asked = Asked { reached: &reached, start, ..program.asked(&orders) };
     let (alike, _) = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
     if matches!(alike, Err(SolveError::Infeasible)) {
         return Err(SolveError::Infeasible);

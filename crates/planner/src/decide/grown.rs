@@ -94,7 +94,7 @@ impl Alike {
 mod tests {
     use super::super::change::with_gpus;
     use super::super::formulate::{Question, formulate};
-    use super::super::turn::Turns;
+    use super::super::turn::{Start, Turns};
     use super::*;
     use crate::testing::{a100, fleet, node, policy, request};
 
@@ -122,7 +122,7 @@ mod tests {
                 in_turn: vec![false; world.groups.len()],
                 served: vec![0; world.groups.len()],
                 queues: vec![],
-                start: vec![],
+                start: Start::default(),
             };
             formulate(world, &turns, Question::Served { group: 1 }).instance
         };

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::solver::Copy;
+use crate::solver::{Copy, Part};
 
 /// Whose turn it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +13,26 @@ pub(super) struct Turns {
     pub(super) served: Vec<i64>,
     /// Each priority at which somebody is served in turn, highest first.
     pub(super) queues: Vec<Queue>,
-    /// What each node does in the best answer that was found node by node, if any was: where the plan starts.
-    pub(super) start: Vec<Vec<Copy>>,
+    /// Where the plan starts.
+    pub(super) start: Start,
+}
+
+/// What each node does in the best answer that was found node by node, if any was: where what comes after it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) copies: Vec<Vec<Copy>>,
+    /// So many of the first levels were searched for in it.
+    pub(super) searched: usize,
+}
+
+impl Start {
+    /// The same for a program whose nodes may do more: none does anything of that.
+    pub(super) fn suited(mut self, parts: &[Part]) -> Self {
+        for (part, copies) in parts.iter().zip(&mut self.copies) {
+            copies.iter_mut().for_each(|copy| copy.extras.resize(part.extras.len(), 0));
+        }
+        self
+    }
 }
 
 /// The requests of one priority that are served in turn.

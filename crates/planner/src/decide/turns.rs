@@ -21,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
-use super::turn::{Queue, Turn, Turns};
+use super::turn::{Queue, Start, Turn, Turns};
 use super::world::World;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{
-    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, MANY_KINDS, Memory, Orders, RowIndex,
-    SolveError, are_many,
+    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, Known, MANY_KINDS, Memory, Orders,
+    RowIndex, SolveError, are_many,
 };
 
 /// Nodes that are looked at one by one, times groups: beyond it, one question about each of them may take longer than
@@ -90,13 +90,15 @@ impl Turns {
         answers: &mut Answers,
     ) -> Self {
         let in_turn: Vec<bool> = (0..world.groups.len()).map(|g| oldest_first(world, g).is_some()).collect();
-        let mut turns = Self { served: vec![0; in_turn.len()], in_turn, queues: vec![], start: vec![] };
+        let mut turns =
+            Self { served: vec![0; in_turn.len()], in_turn, queues: vec![], start: Start::default() };
         let all = world.groups.iter().zip(&turns.in_turn).filter(|(_, in_turn)| **in_turn);
         let priorities: BTreeSet<Reverse<i32>> = all.map(|(group, _)| Reverse(group.priority)).collect();
         for priority in priorities {
             let mut asking = Asking::new(world, &turns, priority, (is_one_program, limits), answers);
             let decided = asking.decide(&turns.by_age(world, priority));
-            turns.start = asking.seen.map_or_else(Vec::new, |seen| seen.copies);
+            let seen = asking.seen.map(|seen| Start { copies: seen.copies, ..Start::default() });
+            turns.start = asking.served.or(seen).unwrap_or_default();
             for turn in decided.iter().filter(|turn| turn.served) {
                 turns.served[turn.group] += 1;
             }
@@ -213,6 +215,10 @@ struct Asking<'w, 'a> {
     many_kinds: bool,
     limits: Limits,
     answers: &'w mut Answers,
+    /// Where deciding about one after the other starts: what came of the priorities before.
+    start: Start,
+    /// What came of it.
+    served: Option<Start>,
     /// What is the same in all questions about nodes that are alike together.
     memory: Memory,
     /// The best that was found node by node.
@@ -260,7 +266,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
         let orders = if is_one_program { Orders::default() } else { program.orders(world, turns) };
         let (held, memory) = (vec![], Memory::default());
-        let mut asking = Self {
+        Self {
             world,
             program,
             orders,
@@ -270,13 +276,11 @@ impl<'w, 'a> Asking<'w, 'a> {
             many_kinds,
             limits,
             answers,
+            start: turns.start.clone(),
             memory,
+            served: None,
             seen: None,
-        };
-        if level > 0 {
-            asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
         }
-        asking
     }
 
     /// The values and the bounds of the first levels.
@@ -301,6 +305,9 @@ impl<'w, 'a> Asking<'w, 'a> {
             && let Some(turns) = self.one_by_one(queue)
         {
             return turns;
+        }
+        if self.level > 0 {
+            self.held = self.levels(self.level).map(|(values, _)| values).unwrap_or_default();
         }
         let mut turns: Vec<Turn> = Vec::with_capacity(queue.len());
         self.go_on(queue, &mut turns);
@@ -381,8 +388,11 @@ impl<'w, 'a> Asking<'w, 'a> {
         let instance = first_levels(&self.program.instance, self.level + 1);
         let rows: Vec<RowIndex> = queue.iter().filter_map(|group| self.program.demand[*group]).collect();
         let parts = &self.program.parts;
-        let decided = self.answers.serve_in_turn(&instance, parts, &self.orders, (self.level, &rows))?;
-        let mut decided = decided.into_iter();
+        let known = Known { copies: &self.start.copies, searched: self.start.searched };
+        let served =
+            self.answers.serve_in_turn(&instance, parts, (&self.orders, known), (self.level, &rows))?;
+        self.served = Some(Start { copies: served.copies, searched: self.level + 1 });
+        let mut decided = served.decided.into_iter();
         let nobody = Decided { served: false, proved: true };
         let turn = |group: &usize| {
             let can_be_served = self.program.demand[*group].is_some();
@@ -480,7 +490,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let reached: Vec<i64> = self.held.iter().copied().chain([0]).collect();
         let asked = Asked {
             reached: &reached,
-            start: self.seen.as_ref().map_or(&[], |seen| &seen.copies),
+            start: Known { copies: self.seen.as_ref().map_or(&[], |seen| &seen.copies), ..Known::NOTHING },
             is_question: true,
             ..Asked::new(self.level + 1, self.level + 1, &self.orders)
         };

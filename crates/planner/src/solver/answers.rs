@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::memory::Memory;
-use super::parts::{Asked, Decided, Orders, Part, Parted};
+use super::parts::{Asked, Copy, Known, Orders, Part, Parted, Served};
 use super::question::{Question, digest};
 use super::work;
 use crate::lasting::Lasting;
@@ -31,7 +31,7 @@ enum Answer {
     Solved(Result<Solved, SolveError>),
     /// With the work that it took.
     Parted(Result<Parted, SolveError>, u64),
-    InTurn(Option<Vec<Decided>>),
+    InTurn(Option<Served>),
     Reaches(Option<bool>),
     Bound(i64),
 }
@@ -121,13 +121,7 @@ impl Answers {
         let before = work::done();
         let parted = super::solve_parts(instance, parts, asked, effort);
         let work = work::done().wrapping_sub(before);
-        let size = parted.as_ref().map_or(0, |parted| {
-            let copies = parted.copies.iter().flatten();
-            let each = copies.map(|copy| {
-                OVERHEAD + copy.extras.len() + copy.classes.iter().map(|class| 2 + class.len()).sum::<usize>()
-            });
-            numbers(&parted.solved) + each.sum::<usize>()
-        });
+        let size = parted.as_ref().map_or(0, |parted| numbers(&parted.solved) + of_copies(&parted.copies));
         self.keep(question, Answer::Parted(parted.clone(), work), size);
         (parted, work)
     }
@@ -138,15 +132,15 @@ impl Answers {
         &mut self,
         instance: &Instance,
         parts: &[Part],
-        orders: &Orders,
+        (orders, known): (&Orders, Known<'_>),
         (level, queue): (usize, &[RowIndex]),
-    ) -> Option<Vec<Decided>> {
-        let question = digest(&(Kind::InTurn, instance, parts, orders, level, queue));
-        if let Some(Answer::InTurn(known)) = self.known.get(&question) {
-            return known;
+    ) -> Option<Served> {
+        let question = digest(&(Kind::InTurn, instance, parts, orders, known, level, queue));
+        if let Some(Answer::InTurn(served)) = self.known.get(&question) {
+            return served;
         }
-        let served = super::serve_in_turn(instance, parts, orders, (level, queue));
-        let size = OVERHEAD + served.as_ref().map_or(0, Vec::len);
+        let served = super::serve_in_turn(instance, parts, (orders, known), (level, queue));
+        let size = served.as_ref().map_or(0, |served| served.decided.len() + of_copies(&served.copies));
         self.keep(question, Answer::InTurn(served.clone()), size);
         served
     }
@@ -185,6 +179,14 @@ impl Answers {
         self.searched += 1;
         self.known.keep(question, answer, OVERHEAD + numbers);
     }
+}
+
+/// The numbers that it takes to say what copies do.
+fn of_copies(copies: &[Vec<Copy>]) -> usize {
+    let of_copy = |copy: &Copy| {
+        OVERHEAD + copy.extras.len() + copy.classes.iter().map(|class| 2 + class.len()).sum::<usize>()
+    };
+    copies.iter().flatten().map(of_copy).sum()
 }
 
 /// The numbers that a solution consists of.

@@ -154,6 +154,19 @@ fn the_oldest_of_hundreds_of_pods_that_are_all_different_come_first() {
     assert!(changed > 10, "hardly anything is cut for them");
 }
 
+/// Each priority was found out after all that comes before it was planned anew, and one proof that somebody has no place took
+/// more work than all of them may: together seven times as much.
+#[test]
+fn each_of_several_priorities_goes_on_from_those_before_it() {
+    let (decision, operations) = plan_all_different((480, 4), 2, policy("p").oldest_first().build());
+    let changed = level(&decision, "GPUs changed").value;
+    let LevelCertificate { value, bound, .. } = level(&decision, "unserved compute slices at priority 2");
+    println!("{changed} GPUs changed, {value} unserved, {bound} at least, {operations} operations");
+    assert!(changed > 30, "hardly anything is cut for them");
+    assert!(*bound > 200, "too few have no place to say anything: {bound}");
+    assert!(operations < 70_000_000_000, "{operations}");
+}
+
 /// One of a node's own, where each has CPU, memory, and GPUs that can be cut in one of some ways.
 struct OfOneNode {
     room: [i64; 2],

@@ -10,7 +10,7 @@ use super::refute::Refuter;
 use super::settle::settle;
 use super::shape::Place;
 use super::split::{State, Together};
-use super::{Decided, Part, Parted, Proof, Settled, are_many, dearest, refill};
+use super::{Copy, Decided, Known, Part, Parted, Proof, Settled, are_many, dearest, refill};
 use crate::solver::instance::{Instance, Level, RowIndex, Solved};
 use crate::solver::work::Allowance;
 
@@ -20,6 +20,9 @@ const FILL_ALL: u64 = 2_400_000_000;
 /// Operations for those who come first, and for each level beside them: who is served is found out before it is
 /// planned, so that the same work is done twice.
 const IN_TURN: u64 = 1_000_000_000;
+
+/// So many times as much for those who come first at a later priority: what is left for them is scattered.
+const LATER: u64 = 2;
 
 /// The same for this one. Each priority is found out after those before it are planned, so that with many of them, each with
 /// hundreds of kinds, the work would grow with their square.
@@ -39,23 +42,50 @@ pub(super) struct Filling<'m> {
     everyone: Option<Everyone<'m>>,
     /// What comes of the best of the orders, or of what is worth most for its size, if that is better than nothing.
     start: Option<(State, Vec<i64>)>,
+    /// A choice that is known, where some come first: a start.
+    known: Option<(State, Vec<i64>)>,
+    /// Whether the state goes on with that: then it does things that are looked at later.
+    goes_on: bool,
+    /// So many of the first levels are not searched for any more.
+    searched: usize,
     state: State,
     values: Vec<i64>,
     proved: Vec<Proof>,
 }
 
 impl<'m> Filling<'m> {
-    /// Nothing is done yet.
-    pub(super) fn new(model: &'m Model<'m>, parts: &[Part], orders: &'m Orders) -> Option<Self> {
-        let state = refill::nothing(model);
-        let values = state.values(model)?;
+    /// Nothing is done yet, or what is known.
+    pub(super) fn new(
+        model: &'m Model<'m>,
+        parts: &[Part],
+        (orders, Known { copies, searched }): (&'m Orders, Known<'_>),
+    ) -> Option<Self> {
         let is_free = orders.turns.is_empty();
+        let with_values = |state: State| state.values(model).map(|values| (state, values));
+        let known = (!is_free).then(|| State::from_copies(model, copies)).flatten().and_then(with_values);
+        let ((state, values), known, searched) = match known {
+            Some(known) if searched > 0 => (known, None, searched),
+            known => (with_values(refill::nothing(model))?, known, 0),
+        };
         let dearest = || is_free.then(|| dearest::first(model, &orders.copies)).flatten();
         let starts = [start(model, orders), dearest()].into_iter().flatten();
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
         let everyone = model.are_many.then(|| Everyone::new(model));
         let together = Together::new(model, parts);
-        Some(Self { model, orders, together, everyone, start, state, values, proved: vec![] })
+        let (goes_on, proved) = (false, vec![]);
+        Some(Self {
+            model,
+            orders,
+            together,
+            everyone,
+            start,
+            known,
+            goes_on,
+            searched,
+            state,
+            values,
+            proved,
+        })
     }
 
     /// Makes the next levels better, up to this one.
@@ -132,6 +162,20 @@ impl<'m> Filling<'m> {
         Some((found.bound, found.guide))
     }
 
+    /// Leaves the levels as they are that were searched for before: nobody wants to know a bound of them.
+    pub(super) fn skip_searched(&mut self) {
+        let proved = (0..self.searched).map(|level| {
+            let held = self.values[..level].to_vec();
+            Proof { held, bound: self.model.instance.least(level), is_tightened: false }
+        });
+        self.proved = proved.collect();
+    }
+
+    /// What copies do, for each part.
+    pub(super) fn copies(&self, parts: &[Part]) -> Vec<Vec<Copy>> {
+        self.state.copies(self.model, parts)
+    }
+
     /// What the levels before this one come to.
     pub(super) fn held(&self, level: usize) -> &[i64] {
         &self.values[..level]
@@ -144,10 +188,19 @@ impl<'m> Filling<'m> {
         order: &[RowIndex],
         refuter: Option<&mut Refuter<'_>>,
     ) -> Option<Vec<Decided>> {
+        // As long as no level before is better without it: so nobody is passed over whom it serves.
+        let is_as_good = |(_, values): &&(State, Vec<i64>)| values[..level] <= self.values[..level];
+        if let Some((known, values)) = self.known.as_ref().filter(is_as_good) {
+            (self.state, self.values, self.goes_on) = (known.clone(), values.clone(), true);
+        }
         let state = std::mem::replace(&mut self.state, State::empty(self.model));
-        let state = self.without_others(state, level);
+        let needed = self.without_others(&state, level);
+        let sums = needed.sums(self.model, true);
+        let state = if self.goes_on { state } else { needed };
         let mut queue = InOrder::new(self.model, state, &self.orders.copies);
-        let decided = queue.in_turn(level, order, (Allowance::of(work_in_turn(self.model)), refuter));
+        let times = if self.searched > 0 { LATER } else { 1 };
+        let allowance = Allowance::of(times * work_in_turn(self.model));
+        let decided = queue.in_turn((level, sums), order, (allowance, refuter));
         self.state = queue.state;
         self.values = self.state.values(self.model)?;
         Some(decided)
@@ -155,7 +208,7 @@ impl<'m> Filling<'m> {
 
     /// The state without what was done of things that no level before this one counts, so that nobody who comes later
     /// is in the way of those whose turn it is; as it is, if a level before needs it.
-    fn without_others(&self, state: State, level: usize) -> State {
+    fn without_others(&self, state: &State, level: usize) -> State {
         let model = self.model;
         let mut counts = vec![false; model.instance.rows.len()];
         for extra in &model.rest_extras {
@@ -178,7 +231,7 @@ impl<'m> Filling<'m> {
             }
         }
         let is_as_good = |values: &Vec<i64>| values[..level] <= self.values[..level];
-        if cleared.values(model).as_ref().is_some_and(is_as_good) { cleared } else { state }
+        if cleared.values(model).as_ref().is_some_and(is_as_good) { cleared } else { state.clone() }
     }
 
     /// The choice, with what is proved of it.
@@ -192,8 +245,14 @@ impl<'m> Filling<'m> {
         let settled = settled.or_else(|| settle(self.model, parts, &refill::nothing(self.model)))?;
         let Settled { choice: (classes, extras), values, copies } = settled;
         let levels = (0..).zip(&values).map(|(k, value)| {
-            let proof = self.proved.get(k).filter(|proof| proof.held[..] == values[..k]);
-            let bound = proof.map_or_else(|| instance.least(k), |proof| proof.bound);
+            let bound = match self.proved.get(k) {
+                Some(proof) if proof.held[..] == values[..k] => proof.bound,
+                // An earlier level became better later.
+                Some(_) => {
+                    self.together.relaxed(&values[..k], k + 1).map_or(instance.least(k), |(bound, _)| bound)
+                }
+                None => instance.least(k),
+            };
             Level { value: *value, bound: bound.min(*value) }
         });
         Some(Parted { solved: Solved { classes, extras, levels: levels.collect() }, copies })

@@ -129,8 +129,8 @@ pub struct Asked<'o> {
     /// What a choice is of use for: one that is worse than this at the first levels is not wanted. Nothing, if every
     /// choice is.
     pub reached: &'o [i64],
-    /// What copies do in a choice that is known, for each part: where the search starts. Nothing, if none is.
-    pub start: &'o [Vec<Copy>],
+    /// Where the search starts.
+    pub start: Known<'o>,
     /// Only whether `reached` can be reached is of interest: a proof that it cannot be ends the search, with a choice
     /// that is not searched for long.
     pub is_question: bool,
@@ -142,8 +142,23 @@ impl<'o> Asked<'o> {
     #[must_use]
     pub const fn new(first: usize, bounded: usize, orders: &'o Orders) -> Self {
         let worth = if first > 1 { first - 1 } else { first };
-        Self { first, worth, bounded, orders, reached: &[], start: &[], is_question: false }
+        Self { first, worth, bounded, orders, reached: &[], start: Known::NOTHING, is_question: false }
     }
+}
+
+/// A choice that is known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Known<'o> {
+    /// What copies do, for each part. Nothing, if none is known.
+    pub copies: &'o [Vec<Copy>],
+    /// So many of the first levels were searched for when it was found, and are not again. None, if it is only a start: then
+    /// it stays as far as no level is better without it.
+    pub searched: usize,
+}
+
+impl Known<'_> {
+    /// Nothing is known.
+    pub const NOTHING: Self = Self { copies: &[], searched: 0 };
 }
 
 /// What is decided of somebody who comes first.
@@ -153,6 +168,15 @@ pub struct Decided {
     pub served: bool,
     /// Whether nothing better can be decided of it.
     pub proved: bool,
+}
+
+/// Who is served of those who come first, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// What is decided of each, in their order.
+    pub decided: Vec<Decided>,
+    /// What copies do for it, for each part.
+    pub copies: Vec<Vec<Copy>>,
 }
 
 /// Finds a good choice for every copy, and the bounds that hold for it.
@@ -253,7 +277,7 @@ fn serve_by_patterns(
     is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
     let model = Model { worth: asked.worth, ..Model::new(instance, parts, first) };
-    let start = State::from_copies(&model, asked.start).and_then(|state| {
+    let start = State::from_copies(&model, asked.start.copies).and_then(|state| {
         let values = state.values(&model)?;
         known.as_ref().is_none_or(|known| values < *known).then_some((state, values))
     });
@@ -287,7 +311,7 @@ fn filled(instance: &Instance, parts: &[Part], kinds: usize, asked: Asked<'_>) -
     let Asked { first, worth, orders, .. } = asked;
     let first = first.min(instance.levels);
     let model = Model { worth, ..fill::suited(instance, parts, (first, kinds))? };
-    let mut filling = Filling::new(&model, parts, orders)?;
+    let mut filling = Filling::new(&model, parts, (orders, asked.start))?;
     filling.up_to(first)?;
     filling.parted(parts)
 }
@@ -298,19 +322,23 @@ fn filled(instance: &Instance, parts: &[Part], kinds: usize, asked: Asked<'_>) -
 ///
 /// Each row of the queue has two extras: what of it is not wanted, which costs nothing at the level, and what is
 /// wanted, which costs 1 there.
+///
+/// `known`: what came of the levels before.
 #[must_use]
 pub fn serve_in_turn(
     instance: &Instance,
     parts: &[Part],
-    orders: &Orders,
+    (orders, known): (&Orders, Known<'_>),
     (level, queue): (usize, &[RowIndex]),
-) -> Option<Vec<Decided>> {
+) -> Option<Served> {
     instance.validate().ok()?;
     let model = fill::suited(instance, parts, (level + 1, KINDS_IN_TURN))?;
-    let mut filling = Filling::new(&model, parts, orders)?;
+    let mut filling = Filling::new(&model, parts, (orders, known))?;
+    filling.skip_searched();
     filling.up_to(level)?;
     let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
-    filling.in_turn(level, queue, Some(&mut refuter))
+    let decided = filling.in_turn(level, queue, Some(&mut refuter))?;
+    Some(Served { decided, copies: filling.copies(parts) })
 }
 
 /// A choice for every copy, and what it comes to.

@@ -77,7 +77,8 @@ impl<'a> Model<'a> {
         for (c, class) in instance.classes.iter().enumerate().filter(|(c, _)| !class_of_part[*c]) {
             let all: Vec<Draft> =
                 class.columns.iter().map(|c| draft(&c.coefficients, &c.costs, levels, |r| r, rows)).collect();
-            let (drafts, originals, idle) = reduce(&all, &senses);
+            let (drafts, originals, stands_for) = reduce(&all, &senses);
+            let idle = stands_for.first().copied().unwrap_or(0);
             rest.blocks.push(Block { count: i64::from(class.count), drafts, idle });
             rest_classes.push((c, originals));
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::Decided;
 use super::anew::{Measure, Shares, idle};
 use super::model::Model;
-use super::refill::{Opened, Search, Totals, savings};
+use super::refill::{Opened, Search, Totals, done_by, savings};
 use super::refute::Refuter;
 use super::shape::{Place, Shape};
 use super::split::{State, class};
@@ -56,14 +56,19 @@ pub(super) struct InOrder<'m> {
     /// What is given to the rows that are shared.
     sums: Vec<i64>,
     /// What each piece's own rows have, by what it does and by what it is.
-    own: Vec<(Vec<i64>, Vec<i64>)>,
+    own: Own,
     /// By row, how many of the pieces need not be asked any more: a copy does not lose what it does.
     full: Vec<usize>,
+    /// The state in which copies do nothing, with what it has: it is begun with again and again.
+    nothing: Option<(State, Vec<i64>, Own)>,
     /// What of each copy each thing takes.
     pub(super) shares: Shares,
     /// What a kind of copy can become so that its own rows have so much.
     known: HashMap<(usize, Vec<i64>), Option<Blocks>>,
 }
+
+/// What each piece's own rows have, by what it does and by what it is.
+type Own = Vec<(Vec<i64>, Vec<i64>)>;
 
 /// What the GPUs of a copy become: for each block, columns and how many take them.
 type Blocks = Vec<Vec<(usize, i64)>>;
@@ -114,8 +119,18 @@ impl<'m> InOrder<'m> {
         let abilities = model.kinds.iter().map(|kind| Abilities::new(model, &kind.shape)).collect();
         let known = HashMap::new();
         let shares = Shares::new(model);
-        let mut new =
-            Self { model, state, asked, abilities, sums: vec![], own: vec![], full: vec![], shares, known };
+        let mut new = Self {
+            model,
+            state,
+            asked,
+            abilities,
+            sums: vec![],
+            own: vec![],
+            full: vec![],
+            nothing: None,
+            shares,
+            known,
+        };
         new.count();
         new
     }
@@ -261,16 +276,17 @@ impl<'m> InOrder<'m> {
     }
 
     /// Serves those who come first, one after the other; the level counts them. Whoever is served stays so: if no copy
-    /// can serve the next one, a few of them are opened, unless it is refuted that it can be served.
+    /// can serve the next one, a few of them are opened, unless it is refuted that it can be served. `needed`: how much of
+    /// each row earlier levels need. What is done beyond that goes if it is in the way of somebody who comes before it.
     pub(super) fn in_turn(
         &mut self,
-        level: usize,
+        (level, needed): (usize, Vec<i64>),
         order: &[RowIndex],
         (work, mut refuter): (Allowance, Option<&mut Refuter<'_>>),
     ) -> Vec<Decided> {
-        let mut wanted: Vec<i64> = self.sums.clone();
-        // Some may be served already, for the sake of an earlier level.
-        let mut already = wanted.clone();
+        // Some may be served already.
+        let mut already = self.sums.clone();
+        let mut wanted = needed;
         // What is refuted is about those before it in the queue, and not about others who are served.
         let mut decided_on = vec![0; wanted.len()];
         // Of those who are alike nobody younger is served, and it is as well proved.
@@ -283,16 +299,32 @@ impl<'m> InOrder<'m> {
             decided_on[*row] += 1;
             if already[*row] > 0 {
                 already[*row] -= 1;
+                wanted[*row] = wanted[*row].max(decided_on[*row]);
                 return Decided { served: true, proved: true };
             }
+            let before = wanted.clone();
             wanted[*row] += 1;
             let mut proved = false;
             let mut served = self.first_fit(*row);
             if !served {
                 proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on, &self.state));
+                // Whoever comes later is not in the way.
+                let kept = (!proved && !work.is_used_up()).then(|| self.reduced_to(&before)).flatten();
                 served = !proved
-                    && (self.anew(level, &wanted, work)
+                    && (kept.is_some() && self.first_fit(*row)
+                        || self.anew(level, &wanted, work)
                         || self.with_others(level, &wanted, all, work.part(SHARE)));
+                match kept {
+                    Some(_) if served => {
+                        let left = before.iter().zip(&decided_on).map(|(n, decided)| (n - decided).max(0));
+                        already = left.collect();
+                    }
+                    Some(kept) => {
+                        self.state = kept;
+                        self.count();
+                    }
+                    None => {}
+                }
             }
             if served {
                 all += 1;
@@ -307,10 +339,40 @@ impl<'m> InOrder<'m> {
         order.iter().map(decide).collect()
     }
 
+    /// Has copies do no more than so much of each row. The state before, if that is less.
+    fn reduced_to(&mut self, wanted: &[i64]) -> Option<State> {
+        let coverable = self.model.coverable.iter().zip(self.sums.iter().zip(wanted));
+        let mut beyond: Vec<i64> =
+            coverable.map(|(coverable, (now, wanted))| if *coverable { now - wanted } else { 0 }).collect();
+        if beyond.iter().all(|beyond| *beyond <= 0) {
+            return None;
+        }
+        let before = self.state.clone();
+        for piece in self.state.pieces.iter_mut().rev() {
+            let shape = &self.model.kinds[piece.kind].shape;
+            count(PUT + shape.extras.len());
+            for (e, n) in piece.does.extras.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
+                for row in done_by(self.model, shape, e) {
+                    let less = beyond[row].clamp(0, *n);
+                    *n -= less;
+                    beyond[row] -= less;
+                }
+            }
+        }
+        self.count();
+        Some(before)
+    }
+
     /// Has every copy do nothing.
     pub(super) fn begin_anew(&mut self) {
+        if let Some((state, sums, own)) = &self.nothing {
+            (self.state, self.sums, self.own) = (state.clone(), sums.clone(), own.clone());
+            self.full.iter_mut().for_each(|full| *full = 0);
+            return;
+        }
         self.state = idle(self.model, &self.state);
         self.count();
+        self.nothing = Some((self.state.clone(), self.sums.clone(), self.own.clone()));
     }
 
     /// Does all that is wanted anew, so that one thing more is done, and no level before has less.

@@ -4,10 +4,11 @@ use super::fill::Filling;
 use super::model::Model;
 use super::order::{InOrder, Orders};
 use super::refill;
-use super::{Asked, Decided, Part};
+use super::split::State;
+use super::{Asked, Copy, Decided, Known, Part};
 use crate::solver::answers::Answers;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense};
-use crate::solver::work::Allowance;
+use crate::solver::work::{Allowance, done};
 
 /// What one copy has room for.
 const ROOM: i64 = 10;
@@ -43,7 +44,8 @@ fn first_fit_is_a_floor_without_any_search() {
     let rows: Vec<RowIndex> = (FIRST..).take(sizes.len()).collect();
     let undone = |starts: Vec<Vec<RowIndex>>| {
         let orders = Orders { copies: vec![0; 3], starts, turns: vec![] };
-        let filling = Filling::new(&model, &parts, &orders).expect("nothing done is a state");
+        let filling =
+            Filling::new(&model, &parts, (&orders, Known::NOTHING)).expect("nothing done is a state");
         filling.parted(&parts).expect("it can be settled").solved.levels[0].value
     };
     assert_eq!(undone(vec![rows]), 0);
@@ -64,7 +66,7 @@ fn a_known_choice_is_where_the_search_starts() {
     let (again, as_much) = answers.solve_parts(&instance, &parts, asked, Effort::default());
     assert_eq!((&again, as_much), (&first, work));
     let first = first.expect("nothing done is a choice");
-    let start = Asked { start: &first.copies, ..asked };
+    let start = Asked { start: Known { copies: &first.copies, ..Known::NOTHING }, ..asked };
     let (next, less) = answers.solve_parts(&instance, &parts, start, Effort::default());
     let next = next.expect("there is one already");
     assert_eq!(next.solved.levels, first.solved.levels);
@@ -86,7 +88,91 @@ fn who_has_no_room_is_served_when_the_others_are_placed_anew() {
     }
     assert!(!in_order.first_fit(*last));
     // Enough to place all of them once, and to open two copies once.
-    let decided = in_order.in_turn(0, &[*last], (Allowance::of(40_000), None));
+    let mut needed = vec![0; instance.rows.len()];
+    before.iter().for_each(|row| needed[*row] = 1);
+    let decided = in_order.in_turn((0, needed), &[*last], (Allowance::of(40_000), None));
     assert_eq!(decided, [Decided { served: true, proved: true }]);
     assert_eq!(in_order.state.values(&model), Some(vec![0]), "nobody else has lost a place");
+}
+
+/// Two copies of which the one does 3 and 7, and the other 5 and 5: in this order, first fit finds no place for 7.
+const KNOWN: [[usize; 2]; 2] = [[0, 3], [1, 2]];
+
+/// What is known of 3, 5, 5 and 7 on two copies.
+fn known(model: &Model<'_>) -> State {
+    let mut state = refill::nothing(model);
+    for (piece, does) in state.pieces.iter_mut().zip(KNOWN) {
+        does.into_iter().for_each(|thing| piece.does.extras[thing] = 1);
+    }
+    state
+}
+
+/// Who is served of 3, 5, 5 and 7, which are served already, and of something that comes before or after them. `needed`: whether
+/// earlier levels need what is done. And what is not done in the end.
+fn decided_beside_known(size: i32, comes_first: bool, needed: bool) -> (Vec<bool>, i64) {
+    let (instance, parts) = packing(2, &[3, 5, 5, 7, size]);
+    let model = Model::new(&instance, &parts, 1);
+    let state = known(&model);
+    assert_eq!(state.values(&model), Some(vec![1]), "all but one are done");
+    let mut sums = vec![0; instance.rows.len()];
+    (FIRST..FIRST + 4).for_each(|row| sums[row] = i64::from(needed));
+    let mut queue: Vec<RowIndex> = (FIRST..FIRST + 4).collect();
+    queue.insert(if comes_first { 0 } else { 4 }, FIRST + 4);
+    let mut in_order = InOrder::new(&model, state, &[0, 0]);
+    // Next to nothing: who is served has to be seen at once.
+    let decided = in_order.in_turn((0, sums), &queue, (Allowance::of(1), None));
+    let values = in_order.state.values(&model).expect("no row is broken");
+    (decided.into_iter().map(|decided| decided.served).collect(), values[0])
+}
+
+/// What is known serves them, though nobody would find it again.
+#[test]
+fn who_is_served_by_what_is_known_stays_served_and_nobody_is_passed_over_for_who_cannot_be() {
+    assert_eq!(decided_beside_known(11, true, false), (vec![false, true, true, true, true], 1));
+    assert_eq!(decided_beside_known(9, false, false), (vec![true, true, true, true, false], 1));
+}
+
+#[test]
+fn who_comes_first_takes_the_place_of_who_comes_later_and_is_needed_by_nothing() {
+    assert_eq!(decided_beside_known(9, true, false), (vec![true, true, true, false, false], 2));
+    assert_eq!(decided_beside_known(9, true, true), (vec![false, true, true, true, true], 1));
+}
+
+#[test]
+fn where_some_come_first_what_is_known_of_all_of_them_is_taken_without_a_search() {
+    let (instance, parts) = packing(2, &[3, 5, 5, 7]);
+    let model = Model::new(&instance, &parts, 1);
+    let orders =
+        Orders { copies: vec![0; 2], starts: vec![], turns: vec![(0, (FIRST..FIRST + 4).collect())] };
+    let filled = |known: Known<'_>| {
+        let mut filling = Filling::new(&model, &parts, (&orders, known)).expect("nothing done is a state");
+        let before = done();
+        filling.up_to(1).expect("it can be filled");
+        (filling.copies(&parts), done() - before)
+    };
+    let copies = known(&model).copies(&model, &parts);
+    let (_, work) = filled(Known::NOTHING);
+    let (kept, less) = filled(Known { copies: &copies, searched: 0 });
+    assert_eq!(kept, copies);
+    assert!(less < work, "{less} operations, and {work} without it");
+}
+
+/// The plan that a choice is of may have looked at columns that nobody looks at here, since another one does no less.
+#[test]
+fn in_place_of_a_column_that_is_not_looked_at_another_one_does_as_much() {
+    let (mut instance, parts) = packing(2, &[3, 5, 5, 7]);
+    let column = |slices| Column { coefficients: vec![(0, slices)], costs: vec![] };
+    instance.classes[0].columns = [6, 8, 7].map(column).into();
+    let model = Model::new(&instance, &parts, 1);
+    assert_eq!(model.kinds[0].shape.blocks[0].drafts.len(), 1, "all are looked at, so this says nothing");
+    let of = |column: usize| {
+        let copy = |does: [usize; 2]| Copy {
+            classes: vec![vec![(column, 1)]],
+            extras: (0..4).map(|thing| i64::from(does.contains(&thing))).collect(),
+        };
+        vec![KNOWN.map(copy).to_vec()]
+    };
+    let state = State::from_copies(&model, &of(2)).expect("the other column does no less");
+    assert_eq!(state.values(&model), Some(vec![0]));
+    assert_eq!(state.copies(&model, &parts), of(1));
 }

@@ -84,7 +84,7 @@ impl<'m> Patterns<'m> {
         for _ in 0..ROUNDS {
             let master = Master::new(&self.model, &self.pool, &self.held);
             let mut simplex = Simplex::new(&master.program);
-            if simplex.optimise_within(self.model.within(work)) != End::Optimal {
+            if simplex.optimise_within(work) != End::Optimal {
                 return false;
             }
             let cost = |(column, n): &(u32, f64)| master.program.cost[*column as usize] as f64 * n;
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::solver::instance::{Class, Column, Row, Sense};
     use crate::solver::parts::order::InOrder;
-    use crate::solver::parts::{Decided, Orders, Part, refill, serve_in_turn};
+    use crate::solver::parts::{Decided, Known, Orders, Part, refill, serve_in_turn};
     use crate::solver::program::mix;
 
     const COPIES: usize = 40;
@@ -218,7 +218,9 @@ mod tests {
         let queue = vec![FIRST; COPIES + 3];
         let orders =
             Orders { copies: (0..COPIES).collect(), starts: vec![], turns: vec![(0, queue.clone())] };
-        let decided = serve_in_turn(&instance, &parts, &orders, (0, &queue)).expect("there are many parts");
+        let decided = serve_in_turn(&instance, &parts, (&orders, Known::NOTHING), (0, &queue))
+            .expect("there are many parts")
+            .decided;
         let (served, passed_over) = decided.split_at(COPIES);
         assert!(served.iter().all(|one| one.served), "each copy has room for one");
         assert!(

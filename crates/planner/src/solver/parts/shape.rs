@@ -25,6 +25,8 @@ pub(super) struct Member {
     /// it stands for, how many GPUs of one copy are in each, and the column of
     /// the instance that each of the block's columns is.
     pub(super) blocks: Members,
+    /// By class of the part, the column of its block that does no less than each of the class's own.
+    pub(super) stands_for: Vec<Rc<Vec<usize>>>,
 }
 
 /// One copy. Rows of terms: first the copy's own, then those of the instance,
@@ -93,8 +95,8 @@ pub(super) fn kinds(instance: &Instance, parts: &[Part], levels: usize) -> Vec<K
     let mut found: HashMap<Shape, usize> = HashMap::new();
     let mut kinds: Vec<Kind> = Vec::new();
     for (position, part) in parts.iter().enumerate() {
-        let (shape, blocks) = shape(instance, part, levels, &mut reduced);
-        let member = Member { part: position, blocks };
+        let (shape, blocks, stands_for) = shape(instance, part, levels, &mut reduced);
+        let member = Member { part: position, blocks, stands_for };
         match found.get(&shape) {
             Some(kind) => {
                 kinds[*kind].copies += part.copies;
@@ -109,9 +111,9 @@ pub(super) fn kinds(instance: &Instance, parts: &[Part], levels: usize) -> Vec<K
     kinds
 }
 
-/// The columns of a class that are worth choosing, where they were, and which
-/// of them does for nobody less than the first of all.
-pub(super) type Reduced = (Rc<Vec<Draft>>, Rc<Vec<usize>>, usize);
+/// The columns of a class that are worth choosing, and where they were; and for each column of the class, which of them
+/// does for nobody less.
+pub(super) type Reduced = (Rc<Vec<Draft>>, Rc<Vec<usize>>, Rc<Vec<usize>>);
 /// What was reduced before: of these rows, these columns.
 type Known = HashMap<(Vec<(Sense, i64)>, Vec<Draft>), Reduced>;
 /// The classes that stand behind each block.
@@ -119,7 +121,12 @@ pub(super) type Members = Vec<Behind>;
 /// Of one block: class, GPUs of one copy, columns.
 type Behind = Vec<(usize, i64, Rc<Vec<usize>>)>;
 
-fn shape(instance: &Instance, part: &Part, levels: usize, known: &mut Known) -> (Shape, Members) {
+fn shape(
+    instance: &Instance,
+    part: &Part,
+    levels: usize,
+    known: &mut Known,
+) -> (Shape, Members, Vec<Rc<Vec<usize>>>) {
     let copies = i64::from(part.copies.max(1));
     let own: HashMap<RowIndex, usize> = part.rows.iter().enumerate().map(|(i, r)| (*r, i)).collect();
     let draft = |coefficients: &[(RowIndex, i32)], costs: &[i64]| {
@@ -137,14 +144,17 @@ fn shape(instance: &Instance, part: &Part, levels: usize, known: &mut Known) -> 
     senses.extend(instance.rows.iter().map(|Row { sense, rhs }| (*sense, *rhs)));
     senses.extend((0..levels).map(|_| (Sense::AtMost, 0)));
     let mut blocks: BTreeMap<Rc<Vec<Draft>>, (usize, Behind)> = BTreeMap::new();
+    let mut all_stand_for = Vec::with_capacity(part.classes.len());
     for (position, class) in part.classes.iter().enumerate() {
         let class = &instance.classes[*class];
         let all: Vec<Draft> =
             class.columns.iter().map(|c: &Column| draft(&c.coefficients, &c.costs)).collect();
-        let (drafts, originals, idle) = {
+        let (drafts, originals, stands_for) = {
             let entry = known.entry((rows.iter().map(|(sense, _)| (*sense, 0)).collect(), all));
             entry.or_insert_with_key(|(_, all)| reduce(all, &senses)).clone()
         };
+        let idle = stands_for.first().copied().unwrap_or(0);
+        all_stand_for.push(stands_for);
         let (_, members) = blocks.entry(drafts).or_insert_with(|| (idle, vec![]));
         members.push((position, i64::from(class.count) / copies, originals));
     }
@@ -159,7 +169,7 @@ fn shape(instance: &Instance, part: &Part, levels: usize, known: &mut Known) -> 
             (Block { count: members.iter().map(|m| m.1).sum(), drafts, idle }, members)
         })
         .unzip();
-    (Shape { rows, blocks, extras }, members)
+    (Shape { rows, blocks, extras }, members, all_stand_for)
 }
 
 /// A column or extra in the numbering that `place` gives, its costs as terms
@@ -185,9 +195,10 @@ pub(super) fn reduce(all: &[Draft], senses: &[(Sense, i64)]) -> Reduced {
     drafts.sort_unstable();
     drafts.dedup_by(|a, b| a.0 == b.0);
     drop_dominated(&mut drafts, senses);
-    let idle = all.first().and_then(|first| drafts.iter().position(|(d, _)| dominates(d, first, senses)));
+    let instead = |one: &Draft| drafts.iter().position(|(kept, _)| dominates(kept, one, senses)).unwrap_or(0);
+    let stands_for = all.iter().map(instead).collect();
     let (drafts, originals): (Vec<_>, Vec<_>) = drafts.into_iter().unzip();
-    (Rc::new(drafts), Rc::new(originals), idle.unwrap_or(0))
+    (Rc::new(drafts), Rc::new(originals), Rc::new(stands_for))
 }
 
 /// Terms as an instance has them: coefficients and costs.

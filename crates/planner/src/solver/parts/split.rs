@@ -82,8 +82,8 @@ impl State {
         Some(state)
     }
 
-    /// What single copies do, by part, with no more of anything than is asked for; nothing, if it is not known of each
-    /// of them, or a column was chosen that is not looked at here.
+    /// What single copies do, by part, with no more of anything than is asked for: in place of a column that is not looked
+    /// at here, another one that does no less. Nothing, if it is not known of each copy.
     pub(super) fn from_copies(model: &Model<'_>, copies: &[Vec<Copy>]) -> Option<Self> {
         if copies.is_empty() {
             return None;
@@ -99,10 +99,10 @@ impl State {
                     };
                     for (block, behind) in does.blocks.iter_mut().zip(&member.blocks) {
                         let mut sums: BTreeMap<usize, i64> = BTreeMap::new();
-                        for (class, _, originals) in behind {
+                        for (class, ..) in behind {
                             for (column, n) in copy.classes.get(*class)? {
-                                let place = originals.iter().position(|original| original == column)?;
-                                *sums.entry(place).or_default() += i64::from(*n);
+                                let place = member.stands_for.get(*class)?.get(*column)?;
+                                *sums.entry(*place).or_default() += i64::from(*n);
                             }
                         }
                         *block = sums.into_iter().collect();
@@ -117,6 +117,33 @@ impl State {
         }
         state.trim(model);
         Some(state)
+    }
+
+    /// What copies do that are decided one by one, by part.
+    pub(super) fn copies(&self, model: &Model<'_>, parts: &[Part]) -> Vec<Vec<Copy>> {
+        let mut copies: Vec<Vec<Copy>> = vec![vec![]; parts.len()];
+        for (k, kind) in model.kinds.iter().enumerate() {
+            let mut pieces = self.pieces.iter().filter(|piece| piece.kind == k && piece.copies == 1);
+            for member in &kind.members {
+                let part = &parts[member.part];
+                for piece in pieces.by_ref().take(part.copies as usize) {
+                    let mut classes = vec![vec![]; part.classes.len()];
+                    for (chosen, behind) in piece.does.blocks.iter().zip(&member.blocks) {
+                        let mut units = chosen.iter().flat_map(|(j, n)| std::iter::repeat_n(*j, *n as usize));
+                        for (class, gpus, originals) in behind {
+                            let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+                            units
+                                .by_ref()
+                                .take(*gpus as usize)
+                                .for_each(|j| *counts.entry(originals[j]).or_default() += 1);
+                            classes[*class] = counts.into_iter().collect();
+                        }
+                    }
+                    copies[member.part].push(Copy { classes, extras: piece.does.extras.clone() });
+                }
+            }
+        }
+        copies
     }
 
     /// What the pieces, and with them the classes of no part, give to the rows.
