@@ -47,9 +47,9 @@ impl Guard {
         is_used && self.due().is_none_or(|at| now >= at)
     }
 
-    /// When to look again although nothing else happens.
-    pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        self.due().filter(|_| self.why_not.is_some())
+    /// When to look again although nothing else happens: where reports of agents are there and are not acted upon.
+    pub(crate) fn wakes_at(&self, agents_report: impl FnOnce() -> bool) -> Option<Instant> {
+        self.due().filter(|_| self.why_not.is_some() && agents_report())
     }
 
     /// Takes an answer in; says whether it is news. What was seen holds while the API server does not answer, as with
@@ -156,14 +156,15 @@ mod tests {
         let now = clock::instant();
         let mut guard = Guard::default();
         assert!(guard.is_to_look(false, now), "nobody has looked yet");
-        assert_eq!(guard.wakes_at(), None, "the first look comes with whatever comes first");
+        assert_eq!(guard.wakes_at(|| true), None, "the first look comes with whatever comes first");
         guard.take(Ok(Some("it does not exist".to_owned())), now);
-        assert_eq!(guard.wakes_at(), Some(now + TRUE_FOR));
+        assert_eq!(guard.wakes_at(|| true), Some(now + TRUE_FOR));
+        assert_eq!(guard.wakes_at(|| false), None, "no agent has reported");
         let almost = now + TRUE_FOR - Duration::from_millis(1);
         assert!(!guard.is_to_look(true, almost) && !guard.is_to_look(false, almost));
         assert!(guard.is_to_look(false, now + TRUE_FOR));
         guard.take(Ok(None), now);
-        assert_eq!(guard.wakes_at(), None, "at rest nobody looks");
+        assert_eq!(guard.wakes_at(|| true), None, "at rest nobody looks");
         assert!(!guard.is_to_look(false, now + TRUE_FOR));
         assert!(!guard.is_to_look(true, almost));
         assert!(guard.is_to_look(true, now + TRUE_FOR), "a round may act upon a report");

@@ -1,19 +1,12 @@
 //! Looks for the admission policy of the agents before a round acts upon what one of them reported, and while it is
 //! missing once in a while.
 
-use std::time::Instant;
-
 use super::Operator;
 use crate::agents_policy;
 use crate::class::chain;
 use crate::clock;
 
 impl Operator {
-    /// When to look for it although nothing else happens: where reports of agents are there and are not acted upon.
-    pub(super) fn looks_for_agents_policy_at(&self) -> Option<Instant> {
-        self.guard.wakes_at().filter(|_| self.store.objects.agents_report())
-    }
-
     /// Looks for it, if that is due.
     pub(super) async fn look_for_agents_policy(&mut self) {
         let now = clock::instant();

@@ -321,7 +321,7 @@ impl Operator {
         for next in [self.retries.next(), self.undone.next()].into_iter().flatten() {
             pause = pause.min(next.saturating_duration_since(now));
         }
-        if let Some(at) = self.looks_for_agents_policy_at().filter(|_| self.led) {
+        if let Some(at) = self.guard.wakes_at(|| self.store.objects.agents_report()).filter(|_| self.led) {
             pause = pause.min(at.saturating_duration_since(now));
         }
         if let Some(at) = self.wake {

@@ -293,3 +293,34 @@ pub(super) fn counts(policy: &Policy, request: &Request) -> bool {
         LayoutPolicy::Static { .. } => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{a100, fleet, node, policy, request};
+
+    /// How two nodes are looked at, of which one is short of CPU and the other never is, if so many ask that all differ.
+    fn alone_of(kinds: usize) -> Vec<Alone> {
+        let plenty = 1 << 40;
+        let inventory = fleet()
+            .node("short", node().gpu(a100()).room(8_000, plenty, plenty))
+            .node("wide", node().gpu(a100()).room(plenty, plenty, plenty))
+            .build();
+        let ask = |at: usize| {
+            let cpu = 1_000 + i64::try_from(at).expect("it is small");
+            request(&format!("pod-{at}")).asks("1g.10gb", 1).takes(cpu, 1 << 30).build()
+        };
+        let requests: Vec<Request> = (0..kinds).map(ask).collect();
+        let policy = policy("p").build();
+        let (groups, alone) = group(&inventory, &requests, &[&policy], &[Some(0), Some(0)]);
+        assert_eq!(groups.len(), kinds, "each is a kind of its own");
+        alone
+    }
+
+    /// In one cell they would need a row for each kind.
+    #[test]
+    fn where_hundreds_ask_that_all_differ_no_node_shares_a_cell_if_one_is_looked_at_alone() {
+        assert_eq!(alone_of(MANY_THINGS), [Alone::ForItsRoom, Alone::No]);
+        assert_eq!(alone_of(MANY_THINGS + 1), [Alone::ForItsRoom, Alone::AmongMany]);
+    }
+}
