@@ -24,8 +24,7 @@ const IN_TURN: u64 = 1_000_000_000;
 /// So many times as much for those who come first at a later priority: what is left for them is scattered.
 const LATER: u64 = 2;
 
-/// The same for this one. Each priority is found out after those before it are planned, so that with many of them, each with
-/// hundreds of kinds, the work would grow with their square.
+/// The same for this one. With many priorities, each with hundreds of kinds, all of them together have as much as filling has.
 fn work_in_turn(model: &Model<'_>) -> u64 {
     match &model.alike {
         Some(_) => IN_TURN.min(FILL_ALL / model.levels.max(1) as u64),
