@@ -87,6 +87,15 @@ mod tests {
     }
 
     #[test]
+    fn what_nodes_may_do_beyond_the_question_none_of_them_does_at_first() {
+        let copy = |extras: &[i64]| Copy { classes: vec![], extras: extras.to_vec() };
+        let part = Part { copies: 2, rows: vec![], counts: vec![], classes: vec![], extras: vec![5, 6, 9] };
+        let start = Start { copies: vec![vec![copy(&[1, 0]), copy(&[0, 2])]], searched: 3 };
+        let suited = start.suited(&[part]);
+        assert_eq!(suited.copies, [[copy(&[1, 0, 0]), copy(&[0, 2, 0])]]);
+    }
+
+    #[test]
     fn nobody_waits_at_another_priority() {
         assert_eq!(turns("s").compared(&turns("p"), Reverse(0)), Compared::Same);
     }

@@ -154,6 +154,19 @@ fn the_oldest_of_hundreds_of_pods_that_are_all_different_come_first() {
     assert!(changed > 10, "hardly anything is cut for them");
 }
 
+/// The search for a later level may make an earlier one better as well, and then what was proved of those between them is about
+/// another plan: the certificate said that 0 need not be served where 363 are not.
+#[test]
+fn what_need_not_be_served_is_told_also_where_an_earlier_level_became_better_later() {
+    let (decision, _) = plan_all_different((480, 4), 3, policy("p").build());
+    let levels = decision.report.certificate.iter().filter(|level| level.level.starts_with("unserved"));
+    let many: Vec<_> = levels.filter(|level| level.value > 100).collect();
+    assert_eq!(many.len(), 3, "{many:?}");
+    for LevelCertificate { level, value, bound, .. } in many {
+        assert!(bound * 10 > value * 9, "{level}: {value}, at least {bound}");
+    }
+}
+
 /// Each priority was found out after all that comes before it was planned anew, and one proof that somebody has no place took
 /// more work than all of them may: together seven times as much.
 #[test]
