@@ -4,7 +4,8 @@
 //! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
 //!
 //! With `oldest-first`, requests are served in that order. With `who`, each row is followed by who is served, from the
-//! highest priority to the lowest, and in each from the oldest to the youngest: `1` who is, `0` who is not. Of two such lines, the greater one serves the oldest better.
+//! highest priority to the lowest, and in each from the oldest to the youngest: `1` who is, `0` who is not. Of two such
+//! lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
 //! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them. With
 //! `busy different`, the pods that wait are all different, and of four priorities.

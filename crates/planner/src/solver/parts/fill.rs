@@ -71,7 +71,12 @@ impl<'m> Filling<'m> {
         let start = starts.min_by(|(_, a), (_, b)| a.cmp(b)).filter(|(_, of_start)| *of_start < values);
         let everyone = model.are_many.then(|| Everyone::new(model));
         let together = Together::new(model, parts);
-        let (goes_on, proved) = (false, vec![]);
+        // Nobody wants to know a bound of the levels that were searched for before.
+        let proved = (0..searched).map(|level| {
+            let (held, bound) = (values[..level].to_vec(), model.instance.least(level));
+            Proof { held, bound, is_tightened: false }
+        });
+        let (goes_on, proved) = (false, proved.collect());
         Some(Self {
             model,
             orders,
@@ -159,15 +164,6 @@ impl<'m> Filling<'m> {
             }
         }
         Some((found.bound, found.guide))
-    }
-
-    /// Leaves the levels as they are that were searched for before: nobody wants to know a bound of them.
-    pub(super) fn skip_searched(&mut self) {
-        let proved = (0..self.searched).map(|level| {
-            let held = self.values[..level].to_vec();
-            Proof { held, bound: self.model.instance.least(level), is_tightened: false }
-        });
-        self.proved = proved.collect();
     }
 
     /// What copies do, for each part.

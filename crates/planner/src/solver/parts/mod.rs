@@ -334,7 +334,6 @@ pub fn serve_in_turn(
     instance.validate().ok()?;
     let model = fill::suited(instance, parts, (level + 1, KINDS_IN_TURN))?;
     let mut filling = Filling::new(&model, parts, (orders, known))?;
-    filling.skip_searched();
     filling.up_to(level)?;
     let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
     let decided = filling.in_turn(level, queue, Some(&mut refuter))?;

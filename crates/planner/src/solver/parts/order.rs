@@ -302,21 +302,20 @@ impl<'m> InOrder<'m> {
                 wanted[*row] = wanted[*row].max(decided_on[*row]);
                 return Decided { served: true, proved: true };
             }
-            let before = wanted.clone();
             wanted[*row] += 1;
             let mut proved = false;
             let mut served = self.first_fit(*row);
             if !served {
                 proved = refuter.as_mut().is_some_and(|refuter| refuter.refutes(&decided_on, &self.state));
                 // Whoever comes later is not in the way.
-                let kept = (!proved && !work.is_used_up()).then(|| self.reduced_to(&before)).flatten();
+                let kept = (!proved && !work.is_used_up()).then(|| self.reduced_to(&wanted)).flatten();
                 served = !proved
                     && (kept.is_some() && self.first_fit(*row)
                         || self.anew(level, &wanted, work)
                         || self.with_others(level, &wanted, all, work.part(SHARE)));
                 match kept {
                     Some(_) if served => {
-                        let left = before.iter().zip(&decided_on).map(|(n, decided)| (n - decided).max(0));
+                        let left = wanted.iter().zip(&decided_on).map(|(n, decided)| (n - decided).max(0));
                         already = left.collect();
                     }
                     Some(kept) => {
