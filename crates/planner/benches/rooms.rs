@@ -8,7 +8,8 @@
 //! lines, the greater one serves the oldest better.
 //! With `min-count`, the policy asks for six slices of 1g.10gb at least. With `busy`, pods run on every node, so that hardly
 //! two nodes have the same left; numbers that follow say of how many nodes, 10, 40, 100, 300 and 1,000 without them. With
-//! `busy different`, the pods that wait are all different, and of four priorities.
+//! `busy different`, the pods that wait are all different, and of four priorities. With `gangs`, about one pod in seven is of a gang
+//! of six that ask for the same and have to be in one rack of four nodes, and each row is followed by the gangs that are served.
 //! The operations are those that the planner counts, the same on every machine. With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -28,7 +29,7 @@ use planner::inventory::Inventory;
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
 use planner::solver::work;
-use planner::testing::generate::rooms::{Rooms, all_different, busy_rooms, rooms};
+use planner::testing::generate::rooms::{Gangs, Rooms, all_different, busy_rooms, in_racks, rooms};
 use planner::testing::policy;
 
 use crate::clock::timed;
@@ -45,6 +46,20 @@ fn by_age(requests: &[Request], reports: &[RequestReport]) -> String {
         requests.iter().map(|request| (Reverse(request.priority), request.since, &request.id)).collect();
     all.sort_unstable();
     all.into_iter().map(|(.., id)| if served.contains(id) { '1' } else { '0' }).collect()
+}
+
+/// The gangs that ask for something.
+fn gangs(requests: &[Request]) -> BTreeSet<&str> {
+    requests.iter().filter_map(|request| request.together.gang.as_deref()).collect()
+}
+
+/// Those of them that are served.
+fn gangs_served<'r>(requests: &'r [Request], reports: &[RequestReport]) -> Vec<&'r str> {
+    let is_served = |report: &&RequestReport| !matches!(report.outcome, Outcome::Unserved { .. });
+    let served: BTreeSet<&RequestId> = reports.iter().filter(is_served).map(|report| &report.id).collect();
+    let is_of = |request: &Request, gang: &str| request.together.gang.as_deref() == Some(gang);
+    let has = |gang: &str| requests.iter().any(|r| is_of(r, gang) && served.contains(&r.id));
+    gangs(requests).into_iter().filter(|gang| has(gang)).collect()
 }
 
 fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
@@ -74,6 +89,10 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         decision.plan.digest(),
         operations / 1_000_000,
     );
+    if has("gangs") {
+        let served = gangs_served(requests, &decision.report.requests);
+        println!("{name} serves {} gangs of {}: {}", served.len(), gangs(requests).len(), served.join(" "));
+    }
     if has("who") {
         println!("{name} serves {}", by_age(requests, &decision.report.requests));
     }
@@ -122,9 +141,13 @@ fn busy() {
     let shape = |nodes, pods| Rooms { nodes, gpus: 8, pods, kinds: 40 };
     let is_different = std::env::args().any(|a| a == "different");
     let busy_rooms = |rooms: Rooms, seed: u64| {
-        let (inventory, mut requests) = busy_rooms(rooms, seed);
+        let (mut inventory, mut requests) = busy_rooms(rooms, seed);
         if is_different {
             all_different(&mut requests, 4);
+        }
+        if std::env::args().any(|a| a == "gangs") {
+            let gangs = Gangs { gangs: (requests.len() / 40).max(1), pods: 6, rack: 4 };
+            in_racks(&mut inventory, &mut requests, gangs);
         }
         (inventory, requests)
     };

@@ -20,7 +20,11 @@ use crate::solver::{
 const TOGETHER: Effort = Effort { nodes: 60 };
 
 /// What finding out whose turn it is may cost a plan.
-const TURNS: Limits = Limits { effort: TOGETHER, questions: 600, by_node: 40, work: 3_500_000_000 };
+const TURNS: Limits =
+    Limits { effort: TOGETHER, questions: 600, by_node: 40, work: 3_500_000_000, filled_within: None };
+
+/// Operations for each level where only who is served is looked for.
+const SERVICE: u64 = 100_000_000;
 
 /// A program with its solution, and what it is about.
 #[derive(Debug)]
@@ -208,12 +212,22 @@ fn is_better_than_any_that_goes_on(
         let value = value - program.constants[k];
         let Some(certain) = program.instance.certain_value(k) else {
             // With many kinds even the relaxation takes long; mostly the slices alone say it.
-            if are_many {
-                return value < answers.bound_of(&merged(k + 1), &held);
+            if !are_many
+                && world.groups.len() > MANY_KINDS
+                && value < answers.bound_of(&program.without_rooms(&world, k + 1), &held)
+            {
+                return true;
             }
-            let is_beyond_slices = world.groups.len() > MANY_KINDS
-                && value < answers.bound_of(&program.without_rooms(&world, k + 1), &held);
-            return is_beyond_slices || value < answers.bound_of(&program.instance, &held);
+            let bound = match are_many {
+                true => answers.bound_of(&merged(k + 1), &held),
+                false => answers.bound_of(&program.instance, &held),
+            };
+            // Gangs that have their part are few, and come first: mostly all that goes on can serve them as well.
+            if value == bound && matches!(level, Level::Unserved(_, Counted::Gangs)) {
+                held.push(value);
+                continue;
+            }
+            return value < bound;
         };
         if value != certain {
             return value < certain;
@@ -221,6 +235,27 @@ fn is_better_than_any_that_goes_on(
         held.push(certain);
     }
     false
+}
+
+/// Chooses who is served, and looks at nothing that comes after it.
+///
+/// # Errors
+/// If there is no solution at all: a bug of ours.
+pub(super) fn serve<'a>(
+    (inventory, requests, policies): (&'a Inventory, &'a [Request], &'a [Policy]),
+    memo: &mut Memo,
+) -> Result<Chosen<'a>, SolveError> {
+    let Memo { targets, answers, .. } = memo;
+    let world = World::new(inventory, requests, policies, Grain::Alike, targets);
+    let turns = Turns::new(&world, false, Limits { filled_within: Some(SERVICE), ..TURNS }, answers);
+    let program = formulate(&world, &turns, Question::Service);
+    let orders = program.orders(&world, &turns);
+    let start = turns.start.clone().suited(&program.parts);
+    let start = Known { copies: &start.copies, searched: 0 };
+    let asked = Asked { start, filled_within: Some(SERVICE), ..Asked::new(program.levels.len(), 0, &orders) };
+    let (parted, _) = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
+    let solver::Parted { solved, copies } = parted?;
+    Ok(Chosen { world, turns, program, solved, copies }.seen())
 }
 
 /// The best choice, or the best of those that go on with what is under way. `rival`: what is chosen if none of these is

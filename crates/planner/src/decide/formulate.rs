@@ -67,6 +67,9 @@ pub(super) enum Level {
 /// What is counted of those who are not served at a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counted {
+    /// Compute slices of gangs that have their part of the cluster: all of such a gang are served, or it would wait for the
+    /// rest of it (see [`super::together`]).
+    Gangs,
     /// Requests whose turn it is, where the oldest come first (see [`super::turns`]).
     Turns,
     /// Compute slices.
@@ -75,9 +78,9 @@ pub(super) enum Counted {
 
 impl Level {
     /// Whether it is part of the certificate: a preference among equals is
-    /// nobody's business.
+    /// nobody's business, and who of a gang is not served is counted with all others.
     pub(super) fn is_reported(self) -> bool {
-        !matches!(self, Self::Broken | Self::TieBreak | Self::Served)
+        !matches!(self, Self::Broken | Self::TieBreak | Self::Served | Self::Unserved(_, Counted::Gangs))
     }
 
     /// What it is called in the certificate.
@@ -86,6 +89,9 @@ impl Level {
             Self::Static => "GPUs not at their static layout".to_owned(),
             Self::Minimum => "slices missing to minCount".to_owned(),
             Self::Share => SHARES.to_owned(),
+            Self::Unserved(priority, Counted::Gangs) => {
+                format!("unserved compute slices of gangs at priority {}", priority.0)
+            }
             Self::Unserved(priority, Counted::Turns) => {
                 format!("requests that may be out of turn at priority {}", priority.0)
             }
@@ -112,6 +118,8 @@ impl Level {
 pub(super) enum Question {
     /// The plan: the whole objective.
     Plan,
+    /// Who is served: what comes before, and all priorities.
+    Service,
     /// How many of the oldest at a priority can be served: what comes before,
     /// and those who are asked about.
     Turns {
@@ -244,6 +252,9 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     for (group, in_turn) in world.groups.iter().zip(&turns.in_turn) {
         let priority = std::cmp::Reverse(group.priority);
         levels.insert(Level::Unserved(priority, Counted::Slices));
+        if group.of_gang {
+            levels.insert(Level::Unserved(priority, Counted::Gangs));
+        }
         if *in_turn {
             levels.insert(Level::Unserved(priority, Counted::Turns));
         }
@@ -273,6 +284,7 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     }
     match question {
         Question::Plan => {}
+        Question::Service => levels.retain(|level| *level < Level::Age),
         Question::Turns { priority } => {
             let last = Level::Unserved(std::cmp::Reverse(priority), Counted::Slices);
             levels.retain(|level| *level <= last);
@@ -353,11 +365,14 @@ impl Building<'_, '_> {
             let priority = std::cmp::Reverse(group.priority);
             let (level, turn) =
                 (Level::Unserved(priority, Counted::Slices), Level::Unserved(priority, Counted::Turns));
+            let gang = Level::Unserved(priority, Counted::Gangs);
+            let of_gang = if group.of_gang { group.weight() } else { 0 };
             let turns = self.turns.served[g];
             if !can_be_served[g] {
                 let age = ages.as_ref().map_or(0, |ages| ages[g].iter().sum());
-                let unserved = group.weight().saturating_mul(asked);
-                let costs = self.costs(&[(level, unserved), (turn, turns), (Level::Age, age)]);
+                let unserved = |weight: i64| weight.saturating_mul(asked);
+                let slices = [(gang, unserved(of_gang)), (level, unserved(group.weight()))];
+                let costs = self.costs(&[slices[0], slices[1], (turn, turns), (Level::Age, age)]);
                 self.constants.iter_mut().zip(costs).for_each(|(constant, cost)| *constant += cost);
                 return (None, Unserved::Certain(asked));
             }
@@ -367,7 +382,9 @@ impl Building<'_, '_> {
             let extras = match &ages {
                 _ if is_asked || ages.is_none() && turns > 0 => {
                     // First those who are not in question: the youngest.
-                    let of_all = |turn_cost| self.costs(&[(level, group.weight()), (turn, turn_cost)]);
+                    let of_all = |turn_cost| {
+                        self.costs(&[(gang, of_gang), (level, group.weight()), (turn, turn_cost)])
+                    };
                     let (rest, first) = (of_all(0), of_all(1));
                     let rest = self.extra(asked - turns, vec![(row, 1)], rest);
                     vec![rest, self.extra(turns, vec![(row, 1)], first)]
@@ -376,13 +393,13 @@ impl Building<'_, '_> {
                     .zip(&ages[g])
                     .map(|(younger, age)| {
                         let in_turn = i64::from(younger >= asked - turns);
-                        let costs =
-                            self.costs(&[(level, group.weight()), (turn, in_turn), (Level::Age, *age)]);
+                        let slices = [(gang, of_gang), (level, group.weight())];
+                        let costs = self.costs(&[slices[0], slices[1], (turn, in_turn), (Level::Age, *age)]);
                         self.extra(1, vec![(row, 1)], costs)
                     })
                     .collect(),
                 None => {
-                    let costs = self.costs(&[(level, group.weight())]);
+                    let costs = self.costs(&[(gang, of_gang), (level, group.weight())]);
                     vec![self.extra(asked, vec![(row, 1)], costs)]
                 }
             };

@@ -44,6 +44,8 @@ pub(super) struct Group<'a> {
     /// a whole GPU are equals.
     whole_weight: i64,
     pub(super) priority: i32,
+    /// Whether they are of gangs that have their part of the cluster: who is one of several comes before all others of its priority.
+    pub(super) of_gang: bool,
     /// Oldest first.
     pub(super) requests: Vec<&'a Request>,
     /// By position in `Inventory::nodes`.
@@ -120,7 +122,9 @@ pub(super) fn group<'a>(
         let (shares, open_shares) = (shares_of(&nodes), shares_of(&open));
         let asks = (&request.slices, request.whole_gpus, &request.shared);
         let nodes = Nodes { now: nodes, open, open_shares };
-        let key = (std::cmp::Reverse(request.priority), asks, nodes, request.takes, shares);
+        let first =
+            First { priority: std::cmp::Reverse(request.priority), of_gang: request.together.gang.is_some() };
+        let key = (first, asks, nodes, request.takes, shares);
         groups.entry(key).or_default().extend(alike);
     }
     let several: Vec<bool> = (0..policy_of.len())
@@ -148,6 +152,7 @@ pub(super) fn group<'a>(
 #[derive(PartialEq, Eq, Hash)]
 struct Asks<'a> {
     priority: i32,
+    of_gang: bool,
     slices: &'a BTreeMap<ProfileName, u32>,
     whole_gpus: u32,
     shared: &'a BTreeMap<Offered, u32>,
@@ -164,12 +169,22 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     let mut alike: Vec<Vec<&Request>> = Vec::new();
     for request in requests.iter().filter(|r| is_planned(r)) {
         let Request {
-            priority, slices, whole_gpus, shared, constraints, takes, namespace_labels, id, ..
+            priority,
+            slices,
+            whole_gpus,
+            shared,
+            constraints,
+            takes,
+            namespace_labels,
+            id,
+            together,
+            ..
         } = request;
         let namespace = has_shares.then_some(id.namespace.as_str());
         let labels = namespace_labels;
         let asks = Asks {
             priority: *priority,
+            of_gang: together.gang.is_some(),
             slices,
             whole_gpus: *whole_gpus,
             shared,
@@ -197,8 +212,15 @@ struct Nodes {
     open_shares: Vec<Whose>,
 }
 
-/// Priority, what is asked for, nodes, what is taken of a node, and shares.
-type Key<'a> = (std::cmp::Reverse<i32>, Wishes<'a>, Nodes, Room, Vec<Whose>);
+/// Who comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct First {
+    priority: std::cmp::Reverse<i32>,
+    of_gang: bool,
+}
+
+/// Who comes first, what is asked for, nodes, what is taken of a node, and shares.
+type Key<'a> = (First, Wishes<'a>, Nodes, Room, Vec<Whose>);
 
 /// Whether a node's room may run out before its slices do: the requests that
 /// take most of it, as many as it could ever serve, take more than there is.
@@ -237,16 +259,17 @@ fn merge<'a>(
     alone: &[Alone],
 ) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
-    for ((priority, asks, nodes, takes, shares), requests) in groups {
+    for ((first, asks, nodes, takes, shares), requests) in groups {
         let counted = nodes.now.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
-        let key = (priority, asks, nodes.clone(), counted.then_some(takes), shares.clone());
+        let key = (first, asks, nodes.clone(), counted.then_some(takes), shares.clone());
         let (slices, whole, shared) = asks;
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             whole,
             shared,
             whole_weight: if whole > 0 { largest_card(inventory, &nodes.now) } else { 0 },
-            priority: priority.0,
+            priority: first.priority.0,
+            of_gang: first.of_gang,
             requests: vec![],
             nodes: nodes.now,
             takes,

@@ -55,6 +55,7 @@ mod numbered;
 mod promises;
 mod reach;
 mod seats;
+mod service;
 mod session;
 mod shares;
 mod single;
@@ -140,7 +141,10 @@ fn decide_with(
     let fleet = (inventory, requests, policies);
     let found = match together::are_any(requests) {
         true => together::decide(fleet, under_way, memo),
-        false => each_alone(fleet, under_way, Advised::Yes, memo),
+        false => {
+            let requests = together::without_parts(requests);
+            each_alone((inventory, &requests, policies), under_way, Advised::Yes, memo)
+        }
     };
     found.unwrap_or_else(gave_up)
 }

@@ -86,6 +86,16 @@ impl Promises {
         Ok(keep(&given_up))
     }
 
+    /// Keeps every promise that can be kept, whoever needs it.
+    pub(super) fn all(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Self {
+        Self::keep(inventory, requests, policies, &BTreeSet::new())
+    }
+
+    /// For whom something is kept, and on which nodes.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (&RequestId, &NodeName)> {
+        self.kept.iter().map(|kept| (&kept.request.id, &kept.node))
+    }
+
     /// Keeps what can be kept, beside what is given up.
     fn keep(
         inventory: &Inventory,

@@ -57,7 +57,7 @@ const MANY_GROUPS: usize = 256;
 /// Trials that one group may use to look for a pod to wait for.
 const PODS: usize = 24;
 /// What finding out whose turn it is may cost a trial.
-const TURNS: Limits = Limits { effort: EFFORT, questions: 150, by_node: 0, work: 0 };
+const TURNS: Limits = Limits { effort: EFFORT, questions: 150, by_node: 0, work: 0, filled_within: None };
 /// Kinds of nodes that GPUs may come to, where the fleet is large.
 const LIKE: usize = 4;
 /// What finding out whether a promise yields counts for, in trials: it takes two plans at least, and rarely more.

@@ -25,8 +25,8 @@ use super::turn::{Queue, Start, Turn, Turns};
 use super::world::World;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{
-    Answers, Asked, Copy, Decided, Effort, Instance, KINDS_IN_TURN, Known, MANY_KINDS, Memory, Orders,
-    RowIndex, SolveError, are_many,
+    Answers, Asked, Copy, Decided, Effort, InTurn, Instance, KINDS_IN_TURN, Known, MANY_KINDS, Memory,
+    Orders, RowIndex, SolveError, are_many,
 };
 
 /// Nodes that are looked at one by one, times groups: beyond it, one question about each of them may take longer than
@@ -51,6 +51,8 @@ pub(super) struct Limits {
     pub(super) by_node: usize,
     /// Operations after which no more of them are asked.
     pub(super) work: u64,
+    /// Operations for each priority, if no more is wanted than a quick answer: nothing is asked, and nothing is proved.
+    pub(super) filled_within: Option<u64>,
 }
 
 /// Of two answers, whose is better.
@@ -300,7 +302,8 @@ impl<'w, 'a> Asking<'w, 'a> {
     /// Decides about requests, given by their groups, oldest first.
     fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
         if !self.is_one_program
-            && (self.world.groups.len() > KINDS_IN_TURN
+            && (self.limits.filled_within.is_some()
+                || self.world.groups.len() > KINDS_IN_TURN
                 || are_many(&self.program.instance, &self.program.parts))
             && let Some(turns) = self.one_by_one(queue)
         {
@@ -389,8 +392,8 @@ impl<'w, 'a> Asking<'w, 'a> {
         let rows: Vec<RowIndex> = queue.iter().filter_map(|group| self.program.demand[*group]).collect();
         let parts = &self.program.parts;
         let known = Known { copies: &self.start.copies, searched: self.start.searched };
-        let served =
-            self.answers.serve_in_turn(&instance, parts, (&self.orders, known), (self.level, &rows))?;
+        let in_turn = InTurn { level: self.level, queue: &rows, filled_within: self.limits.filled_within };
+        let served = self.answers.serve_in_turn(&instance, parts, (&self.orders, known), in_turn)?;
         self.served = Some(Start { copies: served.copies, searched: self.level + 1 });
         let mut decided = served.decided.into_iter();
         let nobody = Decided { served: false, proved: true };

@@ -3,9 +3,9 @@
 
 use std::hash::Hash;
 
-use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
+use super::instance::{Effort, Instance, Level, SolveError, Solved};
 use super::memory::Memory;
-use super::parts::{Asked, Copy, Known, Orders, Part, Parted, Served};
+use super::parts::{Asked, Copy, InTurn, Known, Orders, Part, Parted, Served};
 use super::question::{Question, digest};
 use super::work;
 use crate::lasting::Lasting;
@@ -133,13 +133,13 @@ impl Answers {
         instance: &Instance,
         parts: &[Part],
         (orders, known): (&Orders, Known<'_>),
-        (level, queue): (usize, &[RowIndex]),
+        in_turn: InTurn<'_>,
     ) -> Option<Served> {
-        let question = digest(&(Kind::InTurn, instance, parts, orders, known, level, queue));
+        let question = digest(&(Kind::InTurn, instance, parts, orders, known, in_turn));
         if let Some(Answer::InTurn(served)) = self.known.get(&question) {
             return served;
         }
-        let served = super::serve_in_turn(instance, parts, (orders, known), (level, queue));
+        let served = super::serve_in_turn(instance, parts, (orders, known), in_turn);
         let size = served.as_ref().map_or(0, |served| served.decided.len() + of_copies(&served.copies));
         self.keep(question, Answer::InTurn(served.clone()), size);
         served

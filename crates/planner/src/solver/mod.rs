@@ -55,8 +55,8 @@ pub use instance::{
 };
 pub use memory::Memory;
 pub use parts::{
-    Asked, Copy, Decided, KINDS_IN_TURN, Known, MANY_KINDS, MANY_PARTS, MANY_THINGS, Merged, Orders, Part,
-    Parted, Served, are_many, serve_in_turn, solve_parts,
+    Asked, Copy, Decided, InTurn, KINDS_IN_TURN, Known, MANY_KINDS, MANY_PARTS, MANY_THINGS, Merged, Orders,
+    Part, Parted, Served, are_many, serve_in_turn, solve_parts,
 };
 
 /// Finds the best choice, level by level.

@@ -14,7 +14,7 @@ use planner::plan::UnderWay;
 use planner::policy::Policy;
 use planner::report::Outcome;
 use planner::testing::generate::Numbers;
-use planner::testing::generate::rooms::{Rooms, rooms};
+use planner::testing::generate::rooms::{Gangs, Rooms, in_racks, rooms};
 use planner::testing::policy;
 
 use crate::oracle::apply::apply;
@@ -49,6 +49,17 @@ fn each_its_own(seed: u64, numbers: &mut Numbers) -> (Inventory, Vec<Request>) {
     (inventory, requests)
 }
 
+/// The same in racks of two nodes, with gangs that have to be in one: each rack is planned by itself.
+fn gangs_in_racks(seed: u64, numbers: &mut Numbers) -> (Inventory, Vec<Request>) {
+    let shape = Rooms { nodes: 10, gpus: 2, pods: 80, kinds: 28 };
+    let (mut inventory, mut requests) = rooms(shape, seed);
+    for request in &mut requests {
+        request.takes.cpu_milli = 1_000 * (1 + i64::try_from(numbers.below(12)).unwrap());
+    }
+    in_racks(&mut inventory, &mut requests, Gangs { gangs: 8, pods: 4, rack: 2 });
+    (inventory, requests)
+}
+
 /// A fleet in the middle of a rollout.
 struct Fleet {
     inventory: Inventory,
@@ -61,6 +72,8 @@ struct Fleet {
     numbers: Numbers,
     session: Session,
     policy: Policy,
+    /// Whether those who are served on a node are told so once it changes, as the operator does.
+    tells_nodes: bool,
 }
 
 impl Fleet {
@@ -70,7 +83,8 @@ impl Fleet {
         let coming = waiting.split_off(waiting.len() * 3 / 4);
         let (under_way, cut) = (UnderWay::default(), BTreeSet::new());
         let (session, policy) = (Session::default(), policy.clone());
-        Self { inventory, waiting, coming, under_way, cut, numbers, session, policy }
+        let tells_nodes = waiting.iter().any(|request| request.together.gang.is_some());
+        Self { inventory, waiting, coming, under_way, cut, numbers, session, policy, tells_nodes }
     }
 
     fn plan(&mut self) -> Decision {
@@ -134,6 +148,16 @@ impl Fleet {
         for change in &first.gpus {
             let gpu = (first.node.clone(), change.gpu);
             assert!(self.cut.insert(gpu), "{} gpu{} is cut a second time", first.node, change.gpu);
+        }
+        if self.tells_nodes {
+            for report in &decision.report.requests {
+                if let Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } = &report.outcome
+                    && *node == first.node
+                {
+                    let told = self.waiting.iter_mut().filter(|request| request.id == report.id);
+                    told.for_each(|request| request.promised = Some(node.clone()));
+                }
+            }
         }
         self.inventory = apply(&self.inventory, [first]);
         self.under_way = UnderWay::from_steps(rest);
@@ -250,5 +274,12 @@ fn nor_where_the_oldest_come_first() {
 #[test]
 fn nor_where_the_oldest_come_first_and_each_pod_has_cpu_and_memory_of_its_own() {
     let followed = follow_under(0..1, each_its_own, &policy("p").oldest_first().build());
+    assert!(followed.open_steps >= 3, "{followed:?}: too few to say anything");
+}
+
+/// The parts of the cluster in which gangs are planned are chosen anew after each step.
+#[test]
+fn nor_where_gangs_have_to_be_in_one_rack() {
+    let followed = follow(0..2, gangs_in_racks);
     assert!(followed.open_steps >= 3, "{followed:?}: too few to say anything");
 }

@@ -8,7 +8,7 @@ use super::{Counted, Level, Program};
 use crate::solver::{Orders, RowIndex};
 
 impl Program {
-    /// Nodes by name. Requests of a higher priority first; then by age, or the largest first. And those whose turn it
+    /// Nodes by name. Requests of a higher priority first, and of each priority the gangs; then by age, or the largest first. And those whose turn it
     /// is, as far as that is known.
     pub(in super::super) fn orders(&self, world: &World<'_>, turns: &Turns) -> Orders {
         if self.parts.is_empty() {
@@ -23,12 +23,12 @@ impl Program {
         let groups = groups.filter_map(|(group, row)| Some((group, (*row)?)));
         let mut all: Vec<_> =
             groups.flat_map(|(group, row)| group.requests.iter().map(move |r| (group, r, row))).collect();
-        all.sort_unstable_by_key(|(group, r, _)| (Reverse(group.priority), r.since, &r.id));
+        all.sort_unstable_by_key(|(group, r, _)| (Reverse(group.priority), !group.of_gang, r.since, &r.id));
         let rows = |all: &[(_, _, RowIndex)]| all.iter().map(|(_, _, row)| *row).collect();
         let by_age = rows(&all);
         all.sort_by_key(|(group, _, _)| {
             let size = (group.weight(), group.takes.cpu_milli, group.takes.memory_bytes);
-            (Reverse(group.priority), Reverse(size))
+            (Reverse(group.priority), !group.of_gang, Reverse(size))
         });
         let by_size = rows(&all);
         let in_turn = turns.queues.iter().filter_map(|queue| {

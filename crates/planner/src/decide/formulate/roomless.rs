@@ -33,7 +33,7 @@ impl Program {
         let mut first = BTreeMap::new();
         for (group, row) in world.groups.iter().zip(&self.demand) {
             if let Some(row) = row {
-                let alike = (group.priority, group.wants().collect::<Vec<_>>());
+                let alike = (group.priority, group.of_gang, group.wants().collect::<Vec<_>>());
                 merged[*row] = Some(*first.entry(alike).or_insert(*row));
             }
         }

@@ -50,6 +50,8 @@ pub(super) struct Filling<'m> {
     state: State,
     values: Vec<i64>,
     proved: Vec<Proof>,
+    /// Operations for each level, if it would take more.
+    pub(super) most: u64,
 }
 
 impl<'m> Filling<'m> {
@@ -89,6 +91,7 @@ impl<'m> Filling<'m> {
             state,
             values,
             proved,
+            most: u64::MAX,
         })
     }
 
@@ -100,6 +103,7 @@ impl<'m> Filling<'m> {
             true => FILL.min(FILL_ALL / self.model.levels.max(1) as u64),
             false => work_in_turn(self.model),
         };
+        let operations = operations.min(self.most);
         for level in self.proved.len()..end {
             let order = self.orders.turns.iter().find(|(of, _)| *of == level);
             if let Some((_, order)) = order {
@@ -194,7 +198,7 @@ impl<'m> Filling<'m> {
         let state = if self.goes_on { state } else { needed };
         let mut queue = InOrder::new(self.model, state, &self.orders.copies);
         let times = if self.searched > 0 { LATER } else { 1 };
-        let allowance = Allowance::of(times * work_in_turn(self.model));
+        let allowance = Allowance::of((times * work_in_turn(self.model)).min(self.most));
         let decided = queue.in_turn((level, sums), order, (allowance, refuter));
         self.state = queue.state;
         self.values = self.state.values(self.model)?;

@@ -134,6 +134,9 @@ pub struct Asked<'o> {
     /// Only whether `reached` can be reached is of interest: a proof that it cannot be ends the search, with a choice
     /// that is not searched for long.
     pub is_question: bool,
+    /// So many operations ([`work`](super::work)) at each level, for filling copies one by one, and nothing else is tried. Nothing, if
+    /// a choice is worth what it takes.
+    pub filled_within: Option<u64>,
 }
 
 impl<'o> Asked<'o> {
@@ -142,7 +145,16 @@ impl<'o> Asked<'o> {
     #[must_use]
     pub const fn new(first: usize, bounded: usize, orders: &'o Orders) -> Self {
         let worth = if first > 1 { first - 1 } else { first };
-        Self { first, worth, bounded, orders, reached: &[], start: Known::NOTHING, is_question: false }
+        Self {
+            first,
+            worth,
+            bounded,
+            orders,
+            reached: &[],
+            start: Known::NOTHING,
+            is_question: false,
+            filled_within: None,
+        }
     }
 }
 
@@ -159,6 +171,17 @@ pub struct Known<'o> {
 impl Known<'_> {
     /// Nothing is known.
     pub const NOTHING: Self = Self { copies: &[], searched: 0 };
+}
+
+/// Who comes first at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InTurn<'q> {
+    /// The level.
+    pub level: usize,
+    /// The rows of those in question, in their order.
+    pub queue: &'q [RowIndex],
+    /// So many operations, as in [`Asked::filled_within`]; then nothing is proved of those who are passed over.
+    pub filled_within: Option<u64>,
 }
 
 /// What is decided of somebody who comes first.
@@ -199,7 +222,8 @@ pub fn solve_parts(
     instance.validate()?;
     let Asked { first, bounded, orders, reached, .. } = asked;
     let first = first.min(instance.levels);
-    if let Some(parted) = filled(instance, parts, MANY_KINDS, asked) {
+    let kinds = if asked.filled_within.is_some() { 0 } else { MANY_KINDS };
+    if let Some(parted) = filled(instance, parts, kinds, asked) {
         return Ok(parted);
     }
     if are_many(instance, parts) {
@@ -312,6 +336,7 @@ fn filled(instance: &Instance, parts: &[Part], kinds: usize, asked: Asked<'_>) -
     let first = first.min(instance.levels);
     let model = Model { worth, ..fill::suited(instance, parts, (first, kinds))? };
     let mut filling = Filling::new(&model, parts, (orders, asked.start))?;
+    filling.most = asked.filled_within.unwrap_or(u64::MAX);
     filling.up_to(first)?;
     filling.parted(parts)
 }
@@ -329,14 +354,17 @@ pub fn serve_in_turn(
     instance: &Instance,
     parts: &[Part],
     (orders, known): (&Orders, Known<'_>),
-    (level, queue): (usize, &[RowIndex]),
+    InTurn { level, queue, filled_within }: InTurn<'_>,
 ) -> Option<Served> {
     instance.validate().ok()?;
-    let model = fill::suited(instance, parts, (level + 1, KINDS_IN_TURN))?;
+    let kinds = if filled_within.is_some() { 0 } else { KINDS_IN_TURN };
+    let model = fill::suited(instance, parts, (level + 1, kinds))?;
     let mut filling = Filling::new(&model, parts, (orders, known))?;
+    filling.most = filled_within.unwrap_or(u64::MAX);
     filling.up_to(level)?;
-    let mut refuter = refute::Refuter::new(&model, parts, filling.held(level));
-    let decided = filling.in_turn(level, queue, Some(&mut refuter))?;
+    let proofs = filled_within.is_none();
+    let mut refuter = proofs.then(|| refute::Refuter::new(&model, parts, filling.held(level)));
+    let decided = filling.in_turn(level, queue, refuter.as_mut())?;
     Some(Served { decided, copies: filling.copies(parts) })
 }
 

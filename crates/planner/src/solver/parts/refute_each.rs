@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::solver::instance::{Class, Column, Row, Sense};
     use crate::solver::parts::order::InOrder;
-    use crate::solver::parts::{Decided, Known, Orders, Part, refill, serve_in_turn};
+    use crate::solver::parts::{Decided, InTurn, Known, Orders, Part, refill, serve_in_turn};
     use crate::solver::program::mix;
 
     const COPIES: usize = 40;
@@ -218,9 +218,14 @@ mod tests {
         let queue = vec![FIRST; COPIES + 3];
         let orders =
             Orders { copies: (0..COPIES).collect(), starts: vec![], turns: vec![(0, queue.clone())] };
-        let decided = serve_in_turn(&instance, &parts, (&orders, Known::NOTHING), (0, &queue))
-            .expect("there are many parts")
-            .decided;
+        let decided = serve_in_turn(
+            &instance,
+            &parts,
+            (&orders, Known::NOTHING),
+            InTurn { level: 0, queue: &queue, filled_within: None },
+        )
+        .expect("there are many parts")
+        .decided;
         let (served, passed_over) = decided.split_at(COPIES);
         assert!(served.iter().all(|one| one.served), "each copy has room for one");
         assert!(

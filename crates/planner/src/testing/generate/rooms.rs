@@ -1,7 +1,7 @@
 //! Fleets whose nodes are short of CPU and memory: idle ones, and ones that are at work.
 
 use super::Numbers;
-use crate::demand::Request;
+use crate::demand::{Request, Together};
 use crate::inventory::{ChangeScope, Inventory};
 use crate::testing::{GpuBuilder, NodeBuilder, a100, fleet, node, request};
 
@@ -117,6 +117,40 @@ pub fn all_different(requests: &mut [Request], priorities: i32) {
         request.takes.cpu_milli += 10 * i64::from(i);
         request.takes.memory_bytes += i64::from(i * 37 % 1_000) << 20;
         request.priority = i * 7 % priorities.max(1);
+    }
+}
+
+/// The label of nodes that says in which rack they are.
+pub const RACK: &str = "example.com/rack";
+
+/// Gangs among the pods that wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Gangs {
+    /// How many of them.
+    pub gangs: usize,
+    /// How many pods each has.
+    pub pods: usize,
+    /// How many nodes a rack has.
+    pub rack: usize,
+}
+
+/// Puts the nodes in racks, and makes gangs of pods that wait, spread over all of them. The pods of a gang ask for the same
+/// and have to be in one rack.
+pub fn in_racks(inventory: &mut Inventory, requests: &mut [Request], gangs: Gangs) {
+    for (i, node) in inventory.nodes.values_mut().enumerate() {
+        node.labels.insert(RACK.to_owned(), format!("rack-{:03}", i / gangs.rack.max(1)));
+    }
+    let every = (requests.len() / gangs.gangs.max(1)).max(gangs.pods);
+    for (g, among) in requests.chunks_mut(every.max(1)).enumerate().take(gangs.gangs) {
+        // Not each of them at the same place, so that their priorities differ.
+        let begin = g % every.saturating_sub(gangs.pods).max(1);
+        let Some(first) = among.get(begin).cloned() else { continue };
+        let name = format!("gang-{g}");
+        for pod in among.iter_mut().skip(begin).take(gangs.pods) {
+            let rules = [(name.clone(), RACK.to_owned())].into();
+            let together = Together { gang: Some(name.clone()), rules };
+            *pod = Request { id: pod.id.clone(), since: pod.since, together, ..first.clone() };
+        }
     }
 }
 
