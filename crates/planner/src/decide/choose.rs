@@ -266,7 +266,7 @@ fn choose_with<'a>(
     rival: Option<&Chosen<'_>>,
     memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
-    let Memo { targets, answers, by_classes } = memo;
+    let Memo { targets, answers, by_classes, .. } = memo;
     let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way, targets);
     let (mut fine, mut known) = (None, None);
     if world.is_small() && !*by_classes {

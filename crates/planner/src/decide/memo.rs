@@ -23,6 +23,8 @@ pub(super) struct Memo {
     pub(super) answers: Answers,
     /// Whether nodes that are alike are planned together however few they are, as on a large fleet.
     pub(super) by_classes: bool,
+    /// Whether each part of the cluster is planned by itself for a gang however small the fleet is, as on a large fleet.
+    pub(super) by_parts: bool,
 }
 
 impl Memo {

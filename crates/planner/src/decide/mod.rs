@@ -204,6 +204,17 @@ pub fn decide_by_classes(inventory: &Inventory, requests: &[Request], policies: 
     plan(fleet, &UnderWay::default(), Advice::None, &mut memo).expect("leaving everything as it is")
 }
 
+/// Decides as on a large fleet, where each part of the cluster is planned by itself for a gang, however small the fleet is.
+///
+/// # Panics
+/// If there is no plan: a bug of ours.
+#[cfg(any(test, feature = "testing"))]
+pub fn decide_near(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
+    let fleet = (inventory, requests, policies);
+    let mut memo = Memo { by_parts: true, ..Memo::default() };
+    together::decide(fleet, &UnderWay::default(), &mut memo).expect("leaving everything as it is")
+}
+
 /// The plan for a fleet, and the report.
 fn plan(
     (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),

@@ -90,8 +90,8 @@ pub(super) fn decide(
     };
     let units = units(requests);
     let now = choice.plan(Advised::No)?;
-    if near::is_large(inventory, requests) {
-        choice.place_near(&units, &now)?;
+    if choice.memo.by_parts || near::is_large(inventory, requests) {
+        near::place(&mut choice, &units, &now)?;
     } else {
         choice.place_by_plans(&units, now)?;
     }

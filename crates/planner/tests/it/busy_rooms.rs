@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use planner::check::{check, check_certificate, is_sound};
+use planner::check::{check, check_certificate, check_together, is_sound};
 use planner::decide::{Decision, decide};
+use planner::demand::Request;
 use planner::policy::Policy;
-use planner::report::LevelCertificate;
+use planner::report::{LevelCertificate, Outcome};
 use planner::solver::{
     Asked, Class, Column, Effort, Extra, Instance, MANY_PARTS, Merged, Orders, Part, Row, Sense, bound_of,
     solve_parts, work,
 };
 use planner::testing::generate::Numbers;
-use planner::testing::generate::rooms::{Rooms, all_different, busy_rooms};
+use planner::testing::generate::rooms::{Gangs, Rooms, all_different, busy_rooms, in_racks};
 use planner::testing::policy;
 
 /// What is planned for a fleet at work, with the operations that it took.
@@ -52,6 +53,30 @@ fn a_fleet_at_work_is_planned_with_little_work_and_nearly_as_much_is_served_as_c
         );
         assert!(operations < 4_000_000_000, "seed {seed}: {operations}");
     }
+}
+
+/// Each rack that was tried for a gang was a plan of the whole fleet there: 57 thousand million operations.
+#[test]
+fn gangs_that_have_to_be_in_one_rack_take_little_work_and_those_that_fit_are_served() {
+    let gangs = Gangs { gangs: 12, pods: 6, rack: 4 };
+    let (mut inventory, mut requests) = busy_rooms(Rooms { nodes: 40, gpus: 8, pods: 480, kinds: 40 }, 1);
+    in_racks(&mut inventory, &mut requests, gangs);
+    let policies = [policy("p").build()];
+    let before = work::done();
+    let decision = decide(&inventory, &requests, &policies);
+    let operations = work::done() - before;
+    let notes = check(&decision.plan, &inventory, &requests, &policies);
+    assert!(is_sound(&notes), "{notes:?}");
+    assert_eq!(check_together(&decision.report.requests, &inventory, &requests), vec![]);
+    let is_served = |request: &&Request| {
+        let report = decision.report.requests.iter().find(|report| report.id == request.id);
+        report.is_some_and(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
+    };
+    let of_gangs = requests.iter().filter(|request| request.together.gang.is_some());
+    let served = of_gangs.filter(is_served).count();
+    println!("{served} pods of gangs are served, {operations} operations");
+    assert!(served >= 8 * gangs.pods, "{served} pods of gangs");
+    assert!(operations < 15_000_000_000, "{operations}");
 }
 
 /// One node in four stood for all there, and 1 to 14 % more was left out than has to be.

@@ -1,7 +1,7 @@
 //! Which parts of the cluster may do, the likeliest first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Choice;
 use super::units::{Part, Placed, part_of};
@@ -15,6 +15,8 @@ use crate::offered::Offered;
 /// A part that may do.
 pub(super) struct Candidate {
     pub(super) part: Part,
+    /// Its nodes that some of them may use.
+    pub(super) nodes: BTreeSet<NodeName>,
     /// Whether a node of it is promised to one of those who have to be there.
     pub(super) is_promised: bool,
 }
@@ -30,14 +32,18 @@ impl Choice<'_, '_> {
         let (inventory, requests, _) = self.fleet;
         let mut judge = Judge::new(inventory);
         let kinds = self.kinds(members);
-        let mut parts: BTreeMap<Part, (Vec<u64>, u64)> = BTreeMap::new();
+        let mut parts: BTreeMap<Part, (Vec<u64>, u64, BTreeSet<NodeName>)> = BTreeMap::new();
         for (kind, (request, _)) in kinds.iter().enumerate() {
             let eligible = judge.nodes_for(request);
-            for (node, _) in inventory.nodes.values().zip(eligible.iter()).filter(|(_, may)| may.is_yes()) {
+            for ((name, node), _) in
+                inventory.nodes.iter().zip(eligible.iter()).filter(|(_, may)| may.is_yes())
+            {
                 let Some(part) = part_of(node, rules).filter(|part| self.agrees(rules, part)) else {
                     continue;
                 };
-                let (has, free) = parts.entry(part).or_insert_with(|| (vec![0; kinds.len()], 0));
+                let nothing = || (vec![0; kinds.len()], 0, BTreeSet::new());
+                let (has, free, nodes) = parts.entry(part).or_insert_with(nothing);
+                nodes.insert(name.clone());
                 has[kind] += u64::from(most(node, request));
                 *free += if kind == 0 { idle(node) } else { 0 };
             }
@@ -58,14 +64,15 @@ impl Choice<'_, '_> {
         let may_do = |has: &[u64]| has.iter().zip(&kinds).all(|(has, (_, n))| *has >= *n);
         let mut found: Vec<_> = parts
             .into_iter()
-            .filter(|(_, (has, _))| !is_gang || may_do(has))
-            .map(|(part, (_, free))| {
+            .filter(|(_, (has, ..))| !is_gang || may_do(has))
+            .map(|(part, (_, free, nodes))| {
                 let of = |count: &BTreeMap<Part, usize>| Reverse(count.get(&part).copied().unwrap_or(0));
-                (of(&promised), of(&planned), Reverse(free), part)
+                (of(&promised), of(&planned), Reverse(free), part, nodes)
             })
             .collect();
         found.sort();
-        let candidate = |(Reverse(promised), _, _, part)| Candidate { part, is_promised: promised > 0 };
+        let candidate =
+            |(Reverse(promised), _, _, part, nodes)| Candidate { part, nodes, is_promised: promised > 0 };
         found.into_iter().map(candidate).collect()
     }
 

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::likely::Candidate;
-use super::units::{Part, Placed, Unit, part_of};
+use super::units::{Part, Placed, Unit, in_words};
 use super::{Choice, Lacks, is_tied};
 use crate::decide::group::is_planned;
 use crate::decide::{Decision, service};
-use crate::demand::Request;
+use crate::demand::{Apart, Request};
 use crate::inventory::Inventory;
 use crate::names::{NodeName, RequestId};
 use crate::policy::{Bounds, LayoutPolicy, Policy};
@@ -26,9 +26,15 @@ use crate::solver::SolveError;
 /// with 40 kinds, three gangs took 2 to 21 s.
 const BY_PLANS: usize = 256;
 
-/// How many parts are looked at for one gang. It takes a hundredth of a second each, or less; a cluster has more zones and
-/// racks than this only where a "part" is one node.
+/// How many parts are looked at for one gang at most. A cluster has more zones and racks than this only where a "part" is one node.
 const MOST_SEEN: usize = 64;
+/// How many are looked at for all of them: each has as many, and two at least, if they are many.
+const SEEN: usize = 256;
+/// So many plans of parts are made in all. Each takes some hundredths of a second where all pods differ.
+const LOOKS: usize = 384;
+
+/// Of how many parts it is asked what comes of them with the nodes that a gang leaves for them.
+const WEIGHED: usize = 3;
 
 /// How many of those who wait are thought of when it is decided whether they are worth more than a gang.
 const WAITING: usize = 128;
@@ -43,6 +49,254 @@ pub(super) fn is_large(inventory: &Inventory, requests: &[Request]) -> bool {
     inventory.nodes.len().saturating_mul(kinds) > BY_PLANS
 }
 
+/// Finds a part for each of the rules of each unit. `now`: the plan without any.
+///
+/// # Errors
+/// If there is no plan at all.
+pub(super) fn place(
+    choice: &mut Choice<'_, '_>,
+    units: &[Unit<'_>],
+    now: &Decision,
+) -> Result<(), SolveError> {
+    let (inventory, requests, policies) = choice.fleet;
+    let mut near = Near {
+        placed: choice.placed(now),
+        costs: Costs::new(inventory, requests, choice.is_in_turn()),
+        policies: policies.iter().map(of_few_nodes).collect(),
+        each: (SEEN / units.len().max(1)).clamp(2, MOST_SEEN),
+        looks: LOOKS,
+        choice,
+    };
+    for unit in units {
+        near.place(unit)?;
+    }
+    Ok(())
+}
+
+/// Parts that are planned by themselves.
+struct Near<'c, 'a, 'm> {
+    choice: &'c mut Choice<'a, 'm>,
+    /// Where everybody is so far.
+    placed: Placed,
+    costs: Costs<'a>,
+    /// The policies, for a few nodes.
+    policies: Vec<Policy>,
+    /// How many parts are looked at for one gang.
+    each: usize,
+    /// How many plans are left.
+    looks: usize,
+}
+
+/// What was found of one part.
+struct Seen<'c> {
+    candidate: &'c Candidate,
+    /// Where everybody is who was asked about.
+    here: Vec<(usize, Option<NodeName>)>,
+    /// Who of them is not served.
+    lost: Vec<usize>,
+}
+
+impl Seen<'_> {
+    /// How many of some requests are served.
+    fn fits(&self, members: &[usize]) -> usize {
+        members.iter().filter(|at| !self.lost.contains(at)).count()
+    }
+}
+
+/// Those of a unit who have the same rules.
+#[derive(Clone, Copy)]
+struct Block<'u> {
+    unit: &'u Unit<'u>,
+    rules: &'u BTreeMap<String, String>,
+    members: &'u [usize],
+}
+
+impl<'a> Near<'_, 'a, '_> {
+    fn place(&mut self, unit: &Unit<'_>) -> Result<(), SolveError> {
+        // Who is not served one by one has no part either, and why is known better without one.
+        if self.choice.stays(unit, &self.placed) || self.placed.count(&unit.members) == 0 {
+            return Ok(());
+        }
+        let mut is_placed = true;
+        for (rules, members) in &unit.blocks {
+            is_placed = is_placed && self.place_block(Block { unit, rules, members })?;
+        }
+        if is_placed && self.choice.is_broken(unit, &self.placed) {
+            // Some of it may be anywhere, and are nowhere.
+            self.choice.leave_out(unit, Why::AllUsed, Vec::new());
+            is_placed = false;
+        }
+        if !is_placed {
+            unit.members.iter().for_each(|at| self.placed.0[*at] = None);
+        }
+        Ok(())
+    }
+
+    /// Finds a part; whether there is one.
+    fn place_block(&mut self, block: Block<'_>) -> Result<bool, SolveError> {
+        let Block { unit, rules, members } = block;
+        let candidates = self.choice.candidates(rules, members, &self.placed);
+        let (seen, fits) = self.look(block, &candidates)?;
+        let best = match seen.first() {
+            None => {
+                if let (false, Some(likeliest)) = (unit.is_gang, candidates.first()) {
+                    // No look is left for it, and who starts alone loses nothing for good.
+                    self.choice.keep_to(unit, rules, &likeliest.part);
+                    return Ok(true);
+                }
+                None
+            }
+            Some(best) if !unit.is_gang || self.is_free(block, best) => seen.into_iter().next(),
+            Some(_) => self.worth_it(block, seen)?,
+        };
+        match &best {
+            Some(best) => {
+                self.choice.keep_to(unit, rules, &best.candidate.part);
+                self.placed.move_to(&best.here);
+            }
+            None if fits.iter().any(|(_, n)| *n == members.len()) => {
+                self.choice.leave_out(unit, Why::AllUsed, Vec::new());
+            }
+            None => {
+                let unseen = candidates.len() - fits.len();
+                self.choice.give_up(unit, Lacks { rules, pods: members.len(), fits, unseen });
+            }
+        }
+        Ok(best.is_some())
+    }
+
+    /// Looks at one part after another, up to one in which all are served and nobody loses anything. The likeliest to do first:
+    /// those that do, and where the least is lost. And how many each has slices for.
+    fn look<'c>(
+        &mut self,
+        block: Block<'_>,
+        candidates: &'c [Candidate],
+    ) -> Result<(Vec<Seen<'c>>, Vec<(Part, usize)>), SolveError> {
+        let (mut all, mut fits): (Vec<Seen<'_>>, Vec<(Part, usize)>) = (Vec::new(), Vec::new());
+        for candidate in candidates.iter().take(self.each.min(self.looks)) {
+            let who = self.on(&candidate.nodes, block.members).chain(block.members.iter().copied()).collect();
+            let seen = self.plan(block, candidate, (&candidate.nodes, who))?;
+            fits.push((candidate.part.clone(), seen.fits(block.members)));
+            // Nobody is moved who was told a node.
+            if self.is_free(block, &seen) || candidate.is_promised && self.may_do(block, &seen) {
+                return Ok((vec![seen], fits));
+            }
+            all.push(seen);
+        }
+        all.sort_by_cached_key(|seen| (!self.may_do(block, seen), self.costs.of(&seen.lost)));
+        Ok((all, fits))
+    }
+
+    /// Whether all of a gang are served, and nobody has lost a place whose gang has its part.
+    fn may_do(&self, block: Block<'_>, seen: &Seen<'_>) -> bool {
+        let spares_gangs = seen.lost.iter().all(|at| !self.choice.whole.contains(at));
+        spares_gangs && (!block.unit.is_gang || seen.fits(block.members) == block.members.len())
+    }
+
+    /// Whether all are served, and nobody loses anything by it.
+    fn is_free(&self, block: Block<'_>, seen: &Seen<'_>) -> bool {
+        seen.lost.is_empty() && self.may_do(block, seen)
+    }
+
+    /// The best of the first parts, each with the nodes that the gang leaves for it, so that whom it pushes out may go there; if
+    /// that is no worse than what comes of these nodes without the gang. What that is is kept where it is better.
+    fn worth_it<'c>(
+        &mut self,
+        block: Block<'_>,
+        seen: Vec<Seen<'c>>,
+    ) -> Result<Option<Seen<'c>>, SolveError> {
+        let waiting = self.waiting(block.members);
+        let mut best: Option<(Seen<'_>, BTreeSet<NodeName>, Vec<usize>)> = None;
+        for Seen { candidate, .. } in seen.into_iter().take(WEIGHED) {
+            let mut nodes = candidate.nodes.clone();
+            nodes.extend(self.placed.nodes(block.members).cloned());
+            let others: Vec<usize> = self.on(&nodes, block.members).chain(waiting.iter().copied()).collect();
+            let with_all = others.iter().chain(block.members).copied().collect();
+            let with = self.plan(block, candidate, (&nodes, with_all))?;
+            let is_better =
+                |(best, ..): &(Seen<'_>, _, _)| self.costs.of(&with.lost) < self.costs.of(&best.lost);
+            if self.may_do(block, &with) && best.as_ref().is_none_or(is_better) {
+                best = Some((with, nodes, others));
+            }
+        }
+        let Some((with, nodes, others)) = best else { return Ok(None) };
+        let mut without = self.plan(block, with.candidate, (&nodes, others))?;
+        without.lost.extend(block.members);
+        if self.costs.of(&with.lost) <= self.costs.of(&without.lost) {
+            return Ok(Some(with));
+        }
+        self.placed.move_to(&without.here);
+        Ok(None)
+    }
+
+    /// Plans some nodes by themselves, for some of the requests: those of the block in a part of them.
+    fn plan<'c>(
+        &mut self,
+        Block { unit, rules, members }: Block<'_>,
+        candidate: &'c Candidate,
+        (nodes, who): (&BTreeSet<NodeName>, Vec<usize>),
+    ) -> Result<Seen<'c>, SolveError> {
+        self.looks = self.looks.saturating_sub(1);
+        let (inventory, requests, _) = self.choice.fleet;
+        let rule = Apart::Elsewhere { topology: in_words(rules) };
+        let off = || nodes.difference(&candidate.nodes).map(|node| (node.clone(), rule.clone()));
+        let asks = |at: &usize| {
+            let mut request = self.choice.restricted[*at].clone();
+            if members.contains(at) {
+                request.constraints.kept_off.extend(off());
+            }
+            if unit.is_gang && unit.members.contains(at) {
+                request.together.gang.clone_from(&requests[*at].together.gang);
+            }
+            request
+        };
+        let asked: Vec<Request> = who.iter().map(asks).collect();
+        let of = nodes.iter().filter_map(|name| Some((name.clone(), inventory.nodes.get(name)?.clone())));
+        let few = Inventory {
+            nodes: of.collect(),
+            namespaces: inventory.namespaces.clone(),
+            ..Inventory::default()
+        };
+        let mut served = service::served((&few, &asked, &self.policies), self.choice.memo)?;
+        let here: Vec<(usize, Option<NodeName>)> =
+            who.into_iter().zip(&asked).map(|(at, request)| (at, served.remove(&request.id))).collect();
+        let lost = here.iter().filter(|(_, node)| node.is_none()).map(|(at, _)| *at).collect();
+        Ok(Seen { candidate, here, lost })
+    }
+
+    /// Who is served on some nodes, without some members.
+    fn on<'n>(&'n self, nodes: &'n BTreeSet<NodeName>, members: &'n [usize]) -> impl Iterator<Item = usize> {
+        let is_on = |node: &Option<NodeName>| node.as_ref().is_some_and(|node| nodes.contains(node));
+        let of =
+            self.placed.0.iter().enumerate().filter(move |(at, node)| is_on(node) && !members.contains(at));
+        of.map(|(at, _)| at)
+    }
+
+    /// Those who are not served, who come first: without some members, and without whom one place would not help.
+    fn waiting(&self, members: &[usize]) -> Vec<usize> {
+        let (_, requests, _) = self.choice.fleet;
+        let is_open = |at: &usize| {
+            let request = &requests[*at];
+            let is_alone = !is_tied(request) && request.together.gang.is_none();
+            is_planned(request) && is_alone && self.placed.0[*at].is_none() && !members.contains(at)
+        };
+        let mut waiting: Vec<usize> = (0..requests.len()).filter(is_open).collect();
+        waiting.sort_by_key(|at| (Reverse(requests[*at].priority), requests[*at].since, &requests[*at].id));
+        waiting.truncate(WAITING);
+        waiting
+    }
+}
+
+/// What it costs that somebody is not served.
+struct Costs<'a> {
+    requests: &'a [Request],
+    /// Highest first.
+    priorities: BTreeSet<Reverse<i32>>,
+    /// Compute slices that a whole GPU counts for.
+    whole: u64,
+    is_in_turn: bool,
+}
+
 /// What it costs that some are not served, priority by priority, the highest first: where the oldest come first, who they
 /// are; and how many compute slices they ask for. Of two, the lesser one is better.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,225 +305,30 @@ struct Cost<'a>(Vec<(Vec<Who<'a>>, u64)>);
 /// Who is not served: of two lists, the one that has the older request where they begin to differ is worse.
 type Who<'a> = Reverse<(Timestamp, &'a RequestId)>;
 
-/// What was found of one part.
-struct Seen {
-    part: Part,
-    nodes: BTreeSet<NodeName>,
-    /// Where everybody is who was asked about.
-    here: Vec<(usize, Option<NodeName>)>,
-    /// Who of them is not served.
-    lost: Vec<usize>,
-}
-
-impl Seen {
-    /// How many of some requests are served.
-    fn fits(&self, members: &[usize]) -> usize {
-        members.iter().filter(|at| !self.lost.contains(at)).count()
-    }
-}
-
-impl Choice<'_, '_> {
-    /// Finds a part for each of the rules of each unit. `now`: the plan without any.
-    pub(super) fn place_near(&mut self, units: &[Unit<'_>], now: &Decision) -> Result<(), SolveError> {
-        let mut placed = self.placed(now);
-        for unit in units {
-            // Who is not served one by one has no part either, and why is known better without one.
-            if self.stays(unit, &placed) || placed.count(&unit.members) == 0 {
-                continue;
-            }
-            let is_placed = unit.blocks.keys().try_fold(true, |is_placed, rules| match is_placed {
-                true => self.place_block(unit, rules, &mut placed),
-                false => Ok(false),
-            })?;
-            if is_placed && self.is_broken(unit, &placed) {
-                // Some of it may be anywhere, and are nowhere.
-                self.leave_out(unit, Why::AllUsed, Vec::new());
-            }
-            if !is_placed || self.is_broken(unit, &placed) {
-                unit.members.iter().for_each(|at| placed.0[*at] = None);
-            }
-        }
-        Ok(())
-    }
-
-    /// Finds a part for those of a unit who have these rules; whether there is one.
-    fn place_block(
-        &mut self,
-        unit: &Unit<'_>,
-        rules: &BTreeMap<String, String>,
-        placed: &mut Placed,
-    ) -> Result<bool, SolveError> {
-        let members = &unit.blocks[rules];
-        let candidates = self.candidates(rules, members, placed);
-        let (best, fits) = self.look(unit, rules, &candidates, placed)?;
-        let Some(best) = best else {
-            let unseen = candidates.len().saturating_sub(MOST_SEEN);
-            self.give_up(unit, Lacks { rules, pods: members.len(), fits, unseen });
-            return Ok(false);
-        };
-        if best.lost.is_empty() || !unit.is_gang {
-            self.keep_to(unit, rules, &best.part);
-            placed.move_to(best.here);
-            return Ok(true);
-        }
-        let (with, without) = self.with_and_without(unit, rules, &best, placed)?;
-        let with = with.filter(|with| self.cost(&with.lost) <= self.cost(&without.lost));
-        let is_worth_it = with.is_some();
-        match with {
-            Some(with) => {
-                self.keep_to(unit, rules, &best.part);
-                placed.move_to(with.here);
-            }
-            None => {
-                self.leave_out(unit, Why::AllUsed, Vec::new());
-                placed.move_to(without.here);
-            }
-        }
-        Ok(is_worth_it)
-    }
-
-    /// Looks at one part after another. The first in which nobody loses anything, or else the one in which the least is
-    /// lost, of those that do; and how many each has slices for.
-    fn look(
-        &mut self,
-        unit: &Unit<'_>,
-        rules: &BTreeMap<String, String>,
-        candidates: &[Candidate],
-        placed: &Placed,
-    ) -> Result<(Option<Seen>, Vec<(Part, usize)>), SolveError> {
-        let members = &unit.blocks[rules];
-        let (mut best, mut fits): (Option<Seen>, Vec<(Part, usize)>) = (None, Vec::new());
-        for Candidate { part, is_promised } in candidates.iter().take(MOST_SEEN) {
-            let nodes = self.nodes_of(rules, part);
-            let who = self.on(&nodes, members, placed).chain(members.iter().copied()).collect();
-            let requests = self.kept_to(unit, rules, part);
-            let seen = self.plan_near(part, nodes, (who, &requests))?;
-            fits.push((part.clone(), seen.fits(members)));
-            if !self.may_do(unit, members, &seen) {
-                continue;
-            }
-            // Nobody is moved who was told a node.
-            let is_best = seen.lost.is_empty() || *is_promised;
-            let is_better = |best: &Seen| self.cost(&seen.lost) < self.cost(&best.lost);
-            if is_best || best.as_ref().is_none_or(is_better) {
-                best = Some(seen);
-            }
-            if is_best {
-                break;
-            }
-        }
-        Ok((best, fits))
-    }
-
-    /// Whether all of a gang are served, and nobody has lost a place whose gang has its part.
-    fn may_do(&self, unit: &Unit<'_>, members: &[usize], seen: &Seen) -> bool {
-        let spares_gangs = seen.lost.iter().all(|at| !self.whole.contains(at));
-        spares_gangs && (!unit.is_gang || seen.fits(members) == members.len())
-    }
-
-    /// What comes of a part and of the nodes that a gang leaves for it: with the gang there, if that may do, and
-    /// without it.
-    fn with_and_without(
-        &mut self,
-        unit: &Unit<'_>,
-        rules: &BTreeMap<String, String>,
-        best: &Seen,
-        placed: &Placed,
-    ) -> Result<(Option<Seen>, Seen), SolveError> {
-        let members = &unit.blocks[rules];
-        let mut nodes = best.nodes.clone();
-        nodes.extend(placed.nodes(members).cloned());
-        let others: Vec<usize> =
-            self.on(&nodes, members, placed).chain(self.waiting(members, placed)).collect();
-        let with_all = others.iter().chain(members).copied().collect();
-        let requests = self.kept_to(unit, rules, &best.part);
-        let with = self.plan_near(&best.part, nodes.clone(), (with_all, &requests))?;
-        let requests = self.restricted.clone();
-        let mut without = self.plan_near(&best.part, nodes, (others, &requests))?;
-        without.lost.extend(members);
-        Ok((Some(with).filter(|with| self.may_do(unit, members, with)), without))
-    }
-
-    /// Plans some nodes by themselves, for some of the requests.
-    fn plan_near(
-        &mut self,
-        part: &Part,
-        nodes: BTreeSet<NodeName>,
-        (who, requests): (Vec<usize>, &[Request]),
-    ) -> Result<Seen, SolveError> {
-        let (inventory, _, policies) = self.fleet;
-        let of = inventory.nodes.iter().filter(|(name, _)| nodes.contains(*name));
-        let namespaces = inventory.namespaces.clone();
-        let inventory = Inventory {
-            nodes: of.map(|(name, node)| (name.clone(), node.clone())).collect(),
-            namespaces,
-            ..Inventory::default()
-        };
-        let asked: Vec<Request> = who.iter().map(|at| requests[*at].clone()).collect();
-        let policies: Vec<Policy> = policies.iter().map(of_few_nodes).collect();
-        let fleet = (&inventory, asked.as_slice(), policies.as_slice());
-
-        let mut served = service::served(fleet, self.memo)?;
-        let here: Vec<(usize, Option<NodeName>)> =
-            who.into_iter().zip(&asked).map(|(at, request)| (at, served.remove(&request.id))).collect();
-        let lost = here.iter().filter(|(_, node)| node.is_none()).map(|(at, _)| *at).collect();
-        Ok(Seen { part: part.clone(), nodes, here, lost })
-    }
-
-    /// The nodes of a part.
-    fn nodes_of(&self, rules: &BTreeMap<String, String>, part: &Part) -> BTreeSet<NodeName> {
-        let is_in = |node| part_of(node, rules).as_ref() == Some(part);
-        let of = self.fleet.0.nodes.iter().filter(|(_, node)| is_in(node));
-        of.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Who is served on some nodes, without the members of a unit.
-    fn on<'p>(
-        &self,
-        nodes: &'p BTreeSet<NodeName>,
-        members: &'p [usize],
-        placed: &'p Placed,
-    ) -> impl Iterator<Item = usize> + use<'p> {
-        let is_on = |node: &Option<NodeName>| node.as_ref().is_some_and(|node| nodes.contains(node));
-        let of = placed.0.iter().enumerate().filter(move |(at, node)| is_on(node) && !members.contains(at));
-        of.map(|(at, _)| at)
-    }
-
-    /// Those who are not served, who come first: without the members of a unit, and without whom one place would not help.
-    fn waiting(&self, members: &[usize], placed: &Placed) -> Vec<usize> {
-        let (_, requests, _) = self.fleet;
-        let is_open = |at: &usize| {
-            let request = &requests[*at];
-            let is_alone = !is_tied(request) && request.together.gang.is_none();
-            is_planned(request) && is_alone && placed.0[*at].is_none() && !members.contains(at)
-        };
-        let mut waiting: Vec<usize> = (0..requests.len()).filter(is_open).collect();
-        waiting.sort_by_key(|at| (Reverse(requests[*at].priority), requests[*at].since, &requests[*at].id));
-        waiting.truncate(WAITING);
-        waiting
-    }
-
-    /// What it costs that these are not served.
-    fn cost(&self, lost: &[usize]) -> Cost<'_> {
-        let (inventory, requests, _) = self.fleet;
+impl<'a> Costs<'a> {
+    fn new(inventory: &Inventory, requests: &'a [Request], is_in_turn: bool) -> Self {
         let gpus = inventory.nodes.values().flat_map(|node| node.gpus.values());
         let whole = gpus.map(|gpu| u64::from(gpu.geometry.compute())).max().unwrap_or(0);
-        let is_in_turn = self.is_in_turn();
+        let priorities = requests.iter().map(|request| Reverse(request.priority)).collect();
+        Self { requests, priorities, whole, is_in_turn }
+    }
+
+    /// What it costs that these are not.
+    fn of(&self, lost: &[usize]) -> Cost<'a> {
         let slices = |request: &Request| {
             let of = request.wants().map(|(offered, n)| {
-                offered.profile().map_or(whole, |profile| u64::from(profile.compute)) * u64::from(n)
+                offered.profile().map_or(self.whole, |profile| u64::from(profile.compute)) * u64::from(n)
             });
             of.sum::<u64>()
         };
-        let priorities: BTreeSet<Reverse<i32>> = requests.iter().map(|r| Reverse(r.priority)).collect();
-        let of = |priority: Reverse<i32>| {
-            let lost = lost.iter().map(|at| &requests[*at]).filter(|r| r.priority == priority.0);
-            let in_turn = lost.clone().filter(|_| is_in_turn);
+        let of = |priority: &Reverse<i32>| {
+            let lost = lost.iter().map(|at| &self.requests[*at]).filter(|r| r.priority == priority.0);
+            let in_turn = lost.clone().filter(|_| self.is_in_turn);
             let mut who: Vec<Who<'_>> = in_turn.map(|r| Reverse((r.since, &r.id))).collect();
             who.sort_unstable_by_key(|Reverse(who)| *who);
             (who, lost.map(slices).sum())
         };
-        Cost(priorities.into_iter().map(of).collect())
+        Cost(self.priorities.iter().map(of).collect())
     }
 }
 
@@ -282,4 +341,45 @@ fn of_few_nodes(policy: &Policy) -> Policy {
         shares.iter_mut().for_each(|share| share.min = 0);
     }
     policy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::request;
+
+    fn costs(requests: &[Request], is_in_turn: bool) -> Costs<'_> {
+        let priorities = requests.iter().map(|request| Reverse(request.priority)).collect();
+        Costs { requests, priorities, whole: 7, is_in_turn }
+    }
+
+    /// Who loses less: the higher priority first; then, in turn, who waits longer; then who asks for more.
+    #[test]
+    fn what_it_costs_that_some_are_not_served_is_what_the_objective_says() {
+        let requests = [
+            request("high").asks("1g.10gb", 1).priority(5).build(),
+            request("large").asks("7g.80gb", 1).build(),
+            request("old").asks("1g.10gb", 1).since(1).build(),
+            request("young").asks("2g.20gb", 1).since(9).build(),
+        ];
+        let most = costs(&requests, false);
+        assert!(most.of(&[1, 2, 3]) < most.of(&[0]));
+        assert!(most.of(&[2]) < most.of(&[3]));
+        assert!(most.of(&[2, 3]) < most.of(&[1]));
+        assert!(most.of(&[]) < most.of(&[2]));
+        let oldest = costs(&requests, true);
+        assert!(oldest.of(&[1, 2, 3]) < oldest.of(&[0]));
+        assert!(oldest.of(&[3]) < oldest.of(&[2]));
+        assert!(oldest.of(&[2]) < oldest.of(&[2, 3]));
+        assert!(oldest.of(&[]) < oldest.of(&[3]));
+    }
+
+    #[test]
+    fn of_a_few_nodes_nothing_is_wanted_that_is_wanted_of_all() {
+        let policy = crate::testing::policy("p").bounds("1g.10gb", 6, 2, Some(9)).build();
+        let LayoutPolicy::DemandDriven { slices, .. } = of_few_nodes(&policy).layout else {
+            panic!("it is driven by demand")
+        };
+        assert_eq!(slices.into_values().collect::<Vec<_>>(), [Bounds { min: 0, spare: 0, max: Some(9) }]);
+    }
 }

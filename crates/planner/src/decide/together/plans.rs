@@ -116,7 +116,7 @@ impl Choice<'_, '_> {
     ) -> Result<Vec<Tried>, SolveError> {
         let members = &unit.blocks[rules];
         let mut tried: Vec<Tried> = Vec::new();
-        for Candidate { part, is_promised } in candidates.iter().take(self.budget.each) {
+        for Candidate { part, is_promised, .. } in candidates.iter().take(self.budget.each) {
             if self.budget.all == 0 {
                 break;
             }

@@ -78,8 +78,8 @@ impl Placed {
     }
 
     /// Has these be where they are said to be.
-    pub(super) fn move_to(&mut self, places: Vec<(usize, Option<NodeName>)>) {
-        places.into_iter().for_each(|(at, node)| self.0[at] = node);
+    pub(super) fn move_to(&mut self, places: &[(usize, Option<NodeName>)]) {
+        places.iter().for_each(|(at, node)| self.0[*at].clone_from(node));
     }
 
     /// How many of some requests are served.
