@@ -16,7 +16,8 @@
 //! 3. compute slices missing to the shares of namespaces (`shares`; at most is hard);
 //! 4. unserved compute slices, one level for each pod priority, highest first.
 //!    Where a policy says `order: OldestFirst`, before them who is served, the
-//!    oldest first (`turns`);
+//!    oldest first (`turns`). Before both, all of the gangs that have their part
+//!    of the cluster (`together`);
 //! 5. age: the sum of the ranks of the unserved, the youngest of all that
 //!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
 //!    among requests that ask for the same);

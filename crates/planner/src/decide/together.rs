@@ -90,7 +90,7 @@ pub(super) fn decide(
     };
     let units = units(requests);
     let now = choice.plan(Advised::No)?;
-    if choice.memo.by_parts || near::is_large(inventory, requests) {
+    if choice.memo.by_parts || near::is_large(&mut choice) {
         near::place(&mut choice, &units, &now)?;
     } else {
         choice.place_by_plans(&units, now)?;
@@ -210,7 +210,9 @@ impl Choice<'_, '_> {
 
     /// Keeps those of a unit who have these rules to the nodes of one part.
     fn keep_to(&mut self, unit: &Unit<'_>, rules: &BTreeMap<String, String>, part: &Part) {
-        self.restricted = self.kept_to(unit, rules, part);
+        let mut requests = std::mem::take(&mut self.restricted);
+        self.restrict(&mut requests, unit, (rules, part));
+        self.restricted = requests;
         if unit.is_gang {
             self.whole.extend(&unit.members);
         }
@@ -224,24 +226,38 @@ impl Choice<'_, '_> {
 
     /// The requests, if those of a unit who have these rules were kept to one part.
     fn kept_to(&self, unit: &Unit<'_>, rules: &BTreeMap<String, String>, part: &Part) -> Vec<Request> {
+        let mut requests = self.restricted.clone();
+        self.restrict(&mut requests, unit, (rules, part));
+        requests
+    }
+
+    fn restrict(
+        &self,
+        requests: &mut [Request],
+        unit: &Unit<'_>,
+        (rules, part): (&BTreeMap<String, String>, &Part),
+    ) {
         let inside = |node: &Node| part_of(node, rules).as_ref() == Some(part);
-        let mut requests = self.kept_off(&unit.blocks[rules], &in_words(rules), |node| !inside(node));
+        self.keep_off(requests, &unit.blocks[rules], &in_words(rules), |node| !inside(node));
         for at in unit.members.iter().filter(|_| unit.is_gang) {
             requests[*at].together.gang.clone_from(&self.fleet.1[*at].together.gang);
         }
-        requests
     }
 
-    /// The requests, with nobody of a unit on any node.
-    fn without(&self, unit: &Unit<'_>) -> Vec<Request> {
+    /// Keeps everybody of a unit off all nodes.
+    fn do_without(&self, requests: &mut [Request], unit: &Unit<'_>) {
         let topology = unit.blocks.keys().next().map(|rules| in_words(rules)).unwrap_or_default();
-        let mut requests = self.kept_off(&unit.members, &topology, |_| true);
+        self.keep_off(requests, &unit.members, &topology, |_| true);
         unit.members.iter().for_each(|at| requests[*at].together.gang = None);
-        requests
     }
 
-    fn kept_off(&self, members: &[usize], topology: &str, off: impl Fn(&Node) -> bool) -> Vec<Request> {
-        let mut requests = self.restricted.clone();
+    fn keep_off(
+        &self,
+        requests: &mut [Request],
+        members: &[usize],
+        topology: &str,
+        off: impl Fn(&Node) -> bool,
+    ) {
         let nodes = self.fleet.0.nodes.iter().filter(|(_, node)| off(node));
         let rule = Apart::Elsewhere { topology: topology.to_owned() };
         let off: Vec<(NodeName, Apart)> = nodes.map(|(name, _)| (name.clone(), rule.clone())).collect();
@@ -251,7 +267,6 @@ impl Choice<'_, '_> {
                 kept_off.entry(node.clone()).or_insert_with(|| rule.clone());
             }
         }
-        requests
     }
 
     /// Serves nobody of a gang for which no part was found.
@@ -271,7 +286,9 @@ impl Choice<'_, '_> {
     }
 
     fn leave_out(&mut self, unit: &Unit<'_>, why: Why, help: Vec<Help>) {
-        self.restricted = self.without(unit);
+        let mut requests = std::mem::take(&mut self.restricted);
+        self.do_without(&mut requests, unit);
+        self.restricted = requests;
         self.whole.retain(|at| !unit.members.contains(at));
         self.out.push(Out { members: unit.members.iter().copied().collect(), why, help });
     }

@@ -14,16 +14,17 @@ use super::likely::Candidate;
 use super::units::{Part, Placed, Unit, in_words};
 use super::{Choice, Lacks, is_tied};
 use crate::decide::group::is_planned;
+use crate::decide::world::{Grain, World};
 use crate::decide::{Decision, service};
 use crate::demand::{Apart, Request};
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, Nodes};
 use crate::names::{NodeName, RequestId};
 use crate::policy::{Bounds, LayoutPolicy, Policy};
 use crate::report::Why;
 use crate::solver::SolveError;
 
-/// Nodes times kinds of requests: beyond it, plans of the whole fleet take too long to make one for each part. On 12 nodes,
-/// with 40 kinds, three gangs took 2 to 21 s.
+/// Nodes that have to be looked at one by one, times kinds of requests: beyond it, plans of the whole fleet take too long to make one for each part. On 12
+/// nodes, with 40 kinds, three gangs took 2 to 21 s. Where no CPU and memory run out, such a plan takes milliseconds.
 const BY_PLANS: usize = 256;
 
 /// How many parts are looked at for one gang at most. A cluster has more zones and racks than this only where a "part" is one node.
@@ -40,13 +41,12 @@ const WEIGHED: usize = 3;
 const WAITING: usize = 128;
 
 /// Whether parts are planned by themselves.
-pub(super) fn is_large(inventory: &Inventory, requests: &[Request]) -> bool {
-    let asks = requests.iter().filter(|request| is_planned(request)).map(|request| {
-        let Request { slices, whole_gpus, shared, takes, priority, .. } = request;
-        (*priority, slices, *whole_gpus, shared, *takes)
-    });
-    let kinds = asks.collect::<BTreeSet<_>>().len();
-    inventory.nodes.len().saturating_mul(kinds) > BY_PLANS
+pub(super) fn is_large(choice: &mut Choice<'_, '_>) -> bool {
+    let (inventory, _, policies) = choice.fleet;
+    let world = World::new(inventory, &choice.restricted, policies, Grain::Alike, &mut choice.memo.targets);
+    let one_by_one = world.cells.iter().filter(|cell| cell.one_by_one);
+    let nodes: usize = one_by_one.map(|cell| cell.nodes.len()).sum();
+    nodes.saturating_mul(world.groups.len()) > BY_PLANS
 }
 
 /// Finds a part for each of the rules of each unit. `now`: the plan without any.
@@ -252,11 +252,12 @@ impl<'a> Near<'_, 'a, '_> {
         };
         let asked: Vec<Request> = who.iter().map(asks).collect();
         let of = nodes.iter().filter_map(|name| Some((name.clone(), inventory.nodes.get(name)?.clone())));
-        let few = Inventory {
-            nodes: of.collect(),
-            namespaces: inventory.namespaces.clone(),
-            ..Inventory::default()
-        };
+        let nodes: Nodes = of.collect();
+        // Shares count what the pods of namespaces hold there.
+        let holds = nodes.values().flat_map(|node| node.held.keys()).map(|pod| &pod.namespace);
+        let labels = holds.filter_map(|name| Some((name.clone(), inventory.namespaces.get(name)?.clone())));
+        let namespaces = labels.collect();
+        let few = Inventory { nodes, namespaces, ..Inventory::default() };
         let mut served = service::served((&few, &asked, &self.policies), self.choice.memo)?;
         let here: Vec<(usize, Option<NodeName>)> =
             who.into_iter().zip(&asked).map(|(at, request)| (at, served.remove(&request.id))).collect();

@@ -93,7 +93,8 @@ impl Choice<'_, '_> {
         }
         if unit.is_gang {
             // Whoever is before it in the objective may lose by it.
-            let without = self.without(unit);
+            let mut without = self.restricted.clone();
+            self.do_without(&mut without, unit);
             let without = self.plan_for(&without)?;
             let is_whole = self.placed(&best).count(&unit.members) == unit.members.len();
             if !is_whole || self.compare(&without, &best).is_lt() {
