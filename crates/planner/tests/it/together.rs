@@ -121,19 +121,24 @@ fn of_the_zones_that_have_slices_for_all_the_one_with_the_least_to_change_is_tak
     assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
 }
 
-/// Where no CPU and memory run out, plans of the whole fleet take no time however large it is, and only they look at what changes.
+/// Where no CPU and memory run out, plans of the whole fleet take no time however large it is, and only they look at what
+/// changes: pod by pod, two would be in zone `a`, where a third slice had to be cut.
 #[test]
 fn of_the_zones_of_a_large_fleet_that_is_short_of_slices_alone_the_one_with_the_least_to_change_is_taken() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
+    let half = |zone: &str| in_zone(zone, [a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")]);
     let full = || in_zone("c", [a100().used("7g.80gb", 0, "held")]);
-    let small = fleet()
-        .node("a1", in_zone("a", [a100(), a100()]))
-        .node("b1", in_zone("b", [cut(), a100().used("7g.80gb", 0, "held")]));
-    let inventory = (0..200).fold(small, |fleet, n| fleet.node(&format!("c{n}"), full())).build();
-    let mut requests = gang("train", 2, "3g.40gb");
-    requests.extend(["1g.10gb", "2g.20gb", "4g.40gb"].map(|slice| request(slice).asks(slice, 1).build()));
+    let few = fleet()
+        .node("a1", half("a"))
+        .node("a2", half("a"))
+        .node("a3", in_zone("a", [a100().idle("7g.80gb", 0)]));
+    let few = few.node("e1", half("e")).node("e2", half("e")).node("e3", half("e"));
+    let inventory = (0..200).fold(few, |fleet, n| fleet.node(&format!("c{n}"), full())).build();
+    let mut requests = gang("train", 3, "3g.40gb");
+    let none_has = ["1g.5gb", "2g.10gb", "3g.20gb"];
+    requests.extend(none_has.map(|slice| request(slice).asks(slice, 1).build()));
     let decision = decided(&inventory, &requests, &[policy("p").build()]);
-    assert_eq!(nodes_of(&decision, "train"), set(&["b1"]));
+    assert_eq!(nodes_of(&decision, "train"), set(&["e1", "e2", "e3"]));
+    assert!(is_cut_for_nobody(&decision), "{:?}", decision.plan);
 }
 
 #[test]
