@@ -488,9 +488,12 @@ fn gpu(kind: usize) -> GpuBuilder {
     }
 }
 
+/// Compute slices that are not served, and the other levels of the objective.
+type Values = (Vec<i64>, Vec<(String, i64)>);
+
 /// Compute slices that are not served, at each priority, the highest first; and the other levels of the objective that a plan
 /// reaches, in their order. The age of the unserved is counted here, since it is no level where all are of one group.
-fn values(decision: &Decision, requests: &[Request]) -> (Vec<i64>, Vec<(String, i64)>) {
+fn values(decision: &Decision, requests: &[Request]) -> Values {
     let is_unserved = |id: &RequestId| {
         let report = decision.report.requests.iter().find(|report| report.id == *id);
         report.is_none_or(|report| matches!(report.outcome, Outcome::Unserved { .. }))
@@ -535,11 +538,7 @@ fn world() -> impl Strategy<Value = (Inventory, Vec<Request>)> {
 }
 
 /// What the best plan comes to that has all of the gang in one zone, or nobody of it anywhere.
-fn best(
-    inventory: &Inventory,
-    requests: &[Request],
-    policies: &[Policy],
-) -> Option<(Vec<i64>, Vec<(String, i64)>)> {
+fn best(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Option<Values> {
     let kept_to = |zone: Option<&str>| {
         let mut asked = requests.to_vec();
         for request in asked.iter_mut().filter(|request| request.together.gang.is_some()) {

@@ -103,6 +103,14 @@ impl Seen<'_> {
     }
 }
 
+/// What was found of all that were looked at.
+struct Looked<'c> {
+    /// The likeliest to do first.
+    seen: Vec<Seen<'c>>,
+    /// For how many of those in question each has slices.
+    fits: Vec<(Part, usize)>,
+}
+
 /// Those of a unit who have the same rules.
 #[derive(Clone, Copy)]
 struct Block<'u> {
@@ -136,7 +144,7 @@ impl<'a> Near<'_, 'a, '_> {
     fn place_block(&mut self, block: Block<'_>) -> Result<bool, SolveError> {
         let Block { unit, rules, members } = block;
         let candidates = self.choice.candidates(rules, members, &self.placed);
-        let (seen, fits) = self.look(block, &candidates)?;
+        let Looked { seen, fits } = self.look(block, &candidates)?;
         let best = match seen.first() {
             None => {
                 if let (false, Some(likeliest)) = (unit.is_gang, candidates.first()) {
@@ -167,11 +175,7 @@ impl<'a> Near<'_, 'a, '_> {
 
     /// Looks at one part after another, up to one in which all are served and nobody loses anything. The likeliest to do first:
     /// those that do, and where the least is lost. And how many each has slices for.
-    fn look<'c>(
-        &mut self,
-        block: Block<'_>,
-        candidates: &'c [Candidate],
-    ) -> Result<(Vec<Seen<'c>>, Vec<(Part, usize)>), SolveError> {
+    fn look<'c>(&mut self, block: Block<'_>, candidates: &'c [Candidate]) -> Result<Looked<'c>, SolveError> {
         let (mut all, mut fits): (Vec<Seen<'_>>, Vec<(Part, usize)>) = (Vec::new(), Vec::new());
         for candidate in candidates.iter().take(self.each.min(self.looks)) {
             let who = self.on(&candidate.nodes, block.members).chain(block.members.iter().copied()).collect();
@@ -179,12 +183,12 @@ impl<'a> Near<'_, 'a, '_> {
             fits.push((candidate.part.clone(), seen.fits(block.members)));
             // Nobody is moved who was told a node.
             if self.is_free(block, &seen) || candidate.is_promised && self.may_do(block, &seen) {
-                return Ok((vec![seen], fits));
+                return Ok(Looked { seen: vec![seen], fits });
             }
             all.push(seen);
         }
         all.sort_by_cached_key(|seen| (!self.may_do(block, seen), self.costs.of(&seen.lost)));
-        Ok((all, fits))
+        Ok(Looked { seen: all, fits })
     }
 
     /// Whether all of a gang are served, and nobody has lost a place whose gang has its part.
