@@ -23,8 +23,8 @@ use crate::policy::{Bounds, LayoutPolicy, Policy};
 use crate::report::Why;
 use crate::solver::SolveError;
 
-/// Nodes that have to be looked at one by one, times kinds of requests: beyond it, plans of the whole fleet take too long to make one for each part. On 12
-/// nodes, with 40 kinds, three gangs took 2 to 21 s. Where no CPU and memory run out, such a plan takes milliseconds.
+/// Nodes that have to be looked at one by one, times kinds of requests: beyond it, plans of the whole fleet take too long to make
+/// one for each part. On 12 nodes, with 40 kinds, three gangs took 2 to 21 s. Where no CPU and memory run out, such a plan takes milliseconds.
 const BY_PLANS: usize = 256;
 
 /// How many parts are looked at for one gang at most. A cluster has more zones and racks than this only where a "part" is one node.
@@ -203,7 +203,7 @@ impl<'a> Near<'_, 'a, '_> {
     }
 
     /// The best of the first parts, each with the nodes that the gang leaves for it, so that whom it pushes out may go there; if
-    /// that is no worse than what comes of these nodes without the gang. What that is is kept where it is better.
+    /// that is no worse than what comes of these nodes without the gang. Where it is worse, everybody is where they are without it.
     fn worth_it<'c>(
         &mut self,
         block: Block<'_>,
