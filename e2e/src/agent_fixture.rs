@@ -61,6 +61,8 @@ impl Follower {
     async fn follow(self) {
         let mut tick = tokio::time::interval(FOLLOWED_EVERY);
         let (mut last, mut lists) = (None, 0);
+        // Kubelet lists a pod before it writes it into its checkpoint: here it does so one tick before.
+        let mut recorded = BTreeSet::new();
         loop {
             tick.tick().await;
             let asked = self.kubelet.calls().list;
@@ -68,22 +70,24 @@ impl Follower {
                 return;
             }
             let Ok(now) = self.simulator.books(&self.node) else { return };
-            if last.as_ref() == Some(&now) {
+            let listed: BTreeSet<String> = now.pods.iter().filter_map(|given| given.object.uid()).collect();
+            if last.as_ref() == Some(&now) && recorded == listed {
                 continue;
             }
             // One moment of the engine: whoever was given a device while there were any is in it.
-            let pods = now.pods.iter().map(entry).collect();
+            let is_recorded = |given: &Given| given.object.uid().is_some_and(|uid| recorded.contains(&uid));
+            let pods = now.pods.iter().map(|given| entry(given, is_recorded(given))).collect();
             let healthy = now.healthy.clone();
             let told = self.kubelet.update(|books| *books = Books { healthy, pods, ..Books::default() });
             if told.is_ok() && std::fs::write(&self.boot, &now.boot_id).is_ok() {
-                last = Some(now);
+                (last, recorded) = (Some(now), listed);
             }
         }
     }
 }
 
 /// A pod as kubelet's books have it: each container with as many devices as it asks for.
-fn entry(given: &Given) -> sim_kubelet::Pod {
+fn entry(given: &Given, recorded: bool) -> sim_kubelet::Pod {
     let Given { object, devices } = given;
     let mut left: BTreeMap<_, _> = devices.iter().map(|(resource, ids)| (resource, ids.iter())).collect();
     let spec = object.spec.as_ref();
@@ -100,7 +104,7 @@ fn entry(given: &Given) -> sim_kubelet::Pod {
                 mine.insert(resource.clone(), ids);
             }
         }
-        Container { name: container.name.clone(), init, recorded: true, devices: mine }
+        Container { name: container.name.clone(), init, recorded, devices: mine }
     };
     sim_kubelet::Pod {
         namespace: object.namespace().unwrap_or_default(),

@@ -104,6 +104,14 @@ pub struct GpuNodeSpec {
     /// no agent changes slices, and when nothing is to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<NodeChange>,
+
+    /// Who else works on the driver or the operating system of the node now, in
+    /// words, such as `a driver upgrade (pod-deletion-required)`. As long as it is
+    /// set and there is no change, the agent does not open the driver: an open
+    /// driver cannot be unloaded. The agent is not ready meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub driver_in_use_by: Option<String>,
 }
 
 /// The observed state of a node, and the progress of its rollout.

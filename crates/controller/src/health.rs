@@ -59,11 +59,11 @@ impl Health {
         (still >= self.stuck_after).then(|| format!("the loop has not turned for {} s", still.as_secs()))
     }
 
-    /// Why it is not ready.
+    /// Why it is not ready: a loop that stands still is not either, whatever it said before.
     #[must_use]
     pub fn not_ready(&self) -> Option<String> {
         let what = self.incomplete.lock().unwrap_or_else(PoisonError::into_inner);
-        (!what.is_empty()).then(|| what.join("\n"))
+        (!what.is_empty()).then(|| what.join("\n")).or_else(|| self.stuck())
     }
 }
 
@@ -232,11 +232,14 @@ mod tests {
 
     #[test]
     fn it_is_ready_when_everything_was_listed_and_alive_while_the_loop_turns() {
-        let health = Health::new(Duration::ZERO);
-        assert!(health.not_ready().is_some());
+        let health = Health::new(Duration::from_secs(60));
+        assert_eq!(health.not_ready().as_deref(), Some("nothing has been listed yet"));
         health.incomplete(Vec::new());
-        assert_eq!(health.not_ready(), None);
-        assert!(health.stuck().is_some(), "with a limit of nothing, any moment is too long");
-        assert_eq!(Health::new(Duration::from_secs(60)).stuck(), None);
+        assert_eq!((health.not_ready(), health.stuck()), (None, None));
+        // With a limit of nothing, any moment is too long.
+        let stuck = Health::new(Duration::ZERO);
+        stuck.incomplete(Vec::new());
+        assert!(stuck.stuck().is_some_and(|why| why.contains("has not turned")));
+        assert_eq!(stuck.not_ready(), stuck.stuck());
     }
 }

@@ -255,7 +255,8 @@ async fn store(
     let status = api::GpuNodeStatus { rollout: Some(rollout), ..before };
     // What the agent was told ends with the rollout: it says what it leaves.
     let change = gpu_node.spec.change.clone().filter(|_| progress.phase != Phase::Released);
-    let spec = api::GpuNodeSpec { change, ..gpu_node.spec.clone() };
+    // Nobody is left who would take it back.
+    let spec = api::GpuNodeSpec { change, driver_in_use_by: None, ..gpu_node.spec.clone() };
     let wanted = gpu_node::Wanted {
         node: &NodeName(name.to_owned()),
         owner_uid: node.metadata.uid.as_deref().unwrap_or_default(),

@@ -42,6 +42,20 @@ impl Object {
         self.latest.as_ref()
     }
 
+    /// Whether the operator wants a change, which waits for what the agent sees.
+    #[must_use]
+    pub fn has_change(&self) -> bool {
+        self.latest.as_ref().is_some_and(|node| node.spec.change.is_some())
+    }
+
+    /// Who else works on the driver, so that it has to stay closed. Not before what was begun has ended: only the
+    /// agent can end it.
+    #[must_use]
+    pub fn driver_in_use_by(&self) -> Option<&str> {
+        let spec = &self.latest.as_ref()?.spec;
+        spec.driver_in_use_by.as_deref().filter(|_| spec.change.is_none())
+    }
+
     /// Its version.
     #[must_use]
     pub fn version(&self) -> Option<ObjectVersion> {
@@ -63,7 +77,9 @@ impl Object {
             let status = node.status.clone().unwrap_or_default();
             let observed =
                 status.observed.map(|observed| Observed { labels: Default::default(), ..observed });
-            (node.metadata.uid.clone(), node.spec.change.clone(), status.agent, observed)
+            let spec = &node.spec;
+            let wanted = (spec.change.clone(), spec.driver_in_use_by.clone());
+            (node.metadata.uid.clone(), wanted, status.agent, observed)
         };
         before.as_ref().map(concern) != self.latest.as_ref().map(concern)
     }

@@ -173,6 +173,13 @@ impl Agent {
             self.health.incomplete(vec![why.to_owned()]);
             return Until::Something(self.settings.every);
         }
+        if let Some(who) = self.object.driver_in_use_by() {
+            // Not ready: what was told last may have become wrong, and nobody believes it until the next look.
+            let why = format!("the driver stays closed as long as somebody else works on the node: {who}");
+            tracing::debug!(why);
+            self.health.incomplete(vec![why]);
+            return Until::Something(self.settings.every);
+        }
         self.remember_cards();
         let Settings { eyes, .. } = &self.settings;
         let seen = eyes.look(&mut self.turns, &mut self.cards, &mut self.renamed).await;
@@ -387,7 +394,9 @@ impl Agent {
                     }
                 }
                 event = self.objects.next() => {
-                    if self.heard(event) {
+                    // Whoever waits for a change waits behind a closed gate, where kubelet allocates nothing. Any other
+                    // news can wait until the checkpoint has rested: then the agent looks in any case.
+                    if self.heard(event) && (first_change.is_none() || self.object.has_change()) {
                         return;
                     }
                 }

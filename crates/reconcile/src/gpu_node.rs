@@ -11,6 +11,7 @@ use api::gpu_node::{
     PromisedTo, SliceUse,
 };
 use api::wanted::{WantedGpu, WantedSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mig::ProfileName;
 use observe::NodeView;
 use planner::inventory::{Hold, Node, Slice, Use};
@@ -23,6 +24,9 @@ use crate::input::Input;
 use crate::node_conditions;
 use crate::planned_round::PlannedRound;
 use crate::remembered;
+
+/// How many characters of what others call their work are told to an agent.
+const LONGEST_WORK: usize = 200;
 
 /// A `GpuNode` as it should be. Whoever writes it compares it with what is
 /// there, and writes only what differs.
@@ -55,14 +59,9 @@ pub fn gpu_nodes(
         if node.is_none() && old.is_none() {
             continue;
         }
-        let spec = spec(
-            input,
-            planned,
-            &name,
-            steps.get(&name).map(|s| (*s, digest.as_str())),
-            advances.get(&name),
-            old,
-        );
+        let step = steps.get(&name).map(|s| (*s, digest.as_str()));
+        let mut spec = spec(input, planned, &name, step, advances.get(&name), old);
+        spec.driver_in_use_by = driver_in_use_by(&object.metadata);
         let mut status = status(input, planned, &name, advances.get(&name), old);
         if let Some(rollout) = &mut status.rollout {
             let promised = promises.get(&name).into_iter().flatten().take(MOST_PROMISED);
@@ -77,6 +76,16 @@ pub fn gpu_nodes(
 fn promised_to(id: &RequestId) -> PromisedTo {
     let RequestId { kind, namespace, name, ordinal } = id.clone();
     PromisedTo { kind, namespace, name, ordinal: i64::from(ordinal) }
+}
+
+/// Who else works on a node now. What is only announced may wait for hours, and needs no closed driver.
+fn driver_in_use_by(node: &ObjectMeta) -> Option<String> {
+    let none = BTreeMap::new();
+    let labels = node.labels.as_ref().unwrap_or(&none);
+    let annotations = node.annotations.as_ref().unwrap_or(&none);
+    let work = observe::node_labels::work(labels, annotations)?;
+    // What others write into an annotation has no bound.
+    work.is_under_way().then(|| work.to_string().chars().take(LONGEST_WORK).collect())
 }
 
 /// What is wanted: the plan's step; without one what was wanted before, while
@@ -118,6 +127,7 @@ fn spec(
                 })
                 .collect(),
             change,
+            driver_in_use_by: None,
         },
         None => GpuNodeSpec { policy, change, ..old },
     }

@@ -189,6 +189,42 @@ async fn kubelet_is_left_alone_until_its_checkpoint_has_rested_and_not_for_ever(
     }
 }
 
+/// What the operator writes meanwhile is looked at then as well, but for a change: behind its closed gate kubelet
+/// allocates nothing.
+#[tokio::test(start_paused = true)]
+async fn what_the_operator_writes_amid_an_allocation_waits_until_the_checkpoint_has_rested_unless_it_is_a_change() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let change = json!({"id": "change-1", "gpus": []});
+    for (spec, looks_at) in [(json!({"policy": "other"}), 12), (json!({"change": change}), 9)] {
+        let mut agent = agent(contested(0), folder.path());
+        agent.changes.ensure().expect("the folder is there");
+        let begun = Instant::now();
+        let node = json!({
+            "metadata": {"name": "gpu-7", "uid": "another", "resourceVersion": "9"}, "spec": spec,
+        });
+        let node = serde_json::from_value(node).expect("it has every field");
+        let written = async move {
+            tokio::time::sleep_until(begun + Duration::from_secs(9)).await;
+            Ok(Event::Apply(node))
+        };
+        agent.objects = futures::stream::once(written).chain(futures::stream::pending()).boxed();
+        let checkpoint = agent.settings.eyes.checkpoint.clone();
+        let allocation = async {
+            tokio::time::sleep_until(begun + Duration::from_secs(7)).await;
+            std::fs::write(&checkpoint, "x").expect("there is room");
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let looks = async {
+            agent.wait(Until::Something(Duration::from_secs(60))).await;
+            (begun.elapsed() + Duration::from_millis(500)).as_secs()
+        };
+        let (looked_at, ()) = tokio::join!(looks, allocation);
+        assert_eq!(looked_at, looks_at, "{spec}");
+    }
+}
+
 #[tokio::test]
 async fn what_a_change_waits_for_is_looked_for_less_often_with_time() {
     let folder = tempfile::tempdir().expect("there is room");

@@ -27,6 +27,8 @@ struct Store {
     writes: usize,
     /// The next write is answered with an error, whether done or not.
     fail: Option<Failure>,
+    /// Every write is answered with an error, and not done.
+    refuses: bool,
     /// At which write the writer dies.
     strike: Option<Strike>,
 }
@@ -89,7 +91,7 @@ impl ApiServer {
             "metadata": {"name": node, "uid": "object-1", "resourceVersion": "1"},
             "spec": {"policy": "research"},
         });
-        let store = Store { node: object, version: 1, requests: 0, writes: 0, fail: None, strike: None };
+        let store = Store { node: object, version: 1, requests: 0, writes: 0, fail: None, refuses: false, strike: None };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (changed, struck) = (watch::channel(1).0, Arc::default());
@@ -148,6 +150,11 @@ impl ApiServer {
 
     pub(crate) fn fail(&self, how: Failure) {
         self.store().fail = Some(how);
+    }
+
+    /// From now on no write is done, or each again.
+    pub(crate) fn refuses(&self, writes: bool) {
+        self.store().refuses = writes;
     }
 
     pub(crate) fn strike(&self, strike: Strike) {
@@ -286,7 +293,7 @@ impl ApiServer {
                 return failure(409, "Conflict", changed);
             }
             let fail = store.fail.take();
-            if fail == Some(Failure::Refuse) {
+            if store.refuses || fail == Some(Failure::Refuse) {
                 return failure(500, "InternalError", "etcd is not there");
             }
             merge(&mut store.node["status"], &body["status"]);

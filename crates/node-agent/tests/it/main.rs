@@ -10,6 +10,7 @@ mod gate;
 mod hardware;
 mod mig_parted;
 mod node;
+mod ready;
 mod report;
 mod scene;
 mod trouble;

@@ -11,6 +11,7 @@ use gpu::Machine;
 use sim_kubelet::{Books, Container, Kubelet, Pod};
 use store::Store;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::api_server::ApiServer;
@@ -27,6 +28,8 @@ pub(crate) struct Scene {
     devices: BTreeMap<String, String>,
     agents: usize,
     agent: Option<Child>,
+    /// Whether agents answer kubelet's probes.
+    pub(crate) has_probes: bool,
 }
 
 impl Scene {
@@ -57,7 +60,7 @@ impl Scene {
         std::fs::create_dir_all(&libraries).unwrap();
         std::os::unix::fs::symlink(library, libraries.join("libnvidia-ml.so.1")).unwrap();
         let api = ApiServer::start("gpu-7").await;
-        Self { api, kubelet, store, folder, devices, agents: 0, agent: None }
+        Self { api, kubelet, store, folder, devices, agents: 0, agent: None, has_probes: false }
     }
 
     /// The plugin registers what the GPUs had when nobody had changed them.
@@ -136,7 +139,8 @@ impl Scene {
             .env_clear()
             .env(store::DIRECTORY_VARIABLE, self.folder.path().join("gpus"))
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
-            .args(["--node-name", "gpu-7", "--health-address", "none", "--log-format", "text"])
+            .args(["--node-name", "gpu-7", "--log-format", "text"])
+            .args(["--health-address", if self.has_probes { "127.0.0.1:0" } else { "none" }])
             .args(["--log", "info,node_agent=debug", "--settle", "10ms"])
             .args(["--pod-uid", &format!("agent-{}", self.agents)])
             .args(["--kubeconfig", &path(kubeconfig)])
@@ -263,6 +267,54 @@ impl Scene {
     fn process(&self) -> PathBuf {
         let pid = self.agent.as_ref().unwrap().id().unwrap();
         Path::new("/proc").join(pid.to_string())
+    }
+
+    /// What the agent answers to kubelet's probe of this path: the status and the text.
+    async fn probed(&self, path: &str) -> std::io::Result<(u16, String)> {
+        let log = self.log();
+        let address = log.rsplit("listening address=").next().and_then(|rest| rest.split_whitespace().next());
+        let mut stream = tokio::net::TcpStream::connect(address.unwrap_or_default()).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+        Ok((status, answer))
+    }
+
+    /// Waits until the agent says that it is ready, or, with a text, that it is not, for this.
+    #[track_caller]
+    pub(crate) fn until_ready<'a>(&'a self, not_for: Option<&'a str>) -> impl Future<Output = ()> + 'a {
+        let place = std::panic::Location::caller();
+        async move {
+            let wait = async {
+                loop {
+                    let answer = self.probed("/readyz").await;
+                    let so = answer.is_ok_and(|(status, text)| match not_for {
+                        None => status == 200,
+                        Some(why) => status == 503 && text.contains(why),
+                    });
+                    if so {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let came = tokio::time::timeout(PATIENCE, wait).await.is_ok();
+            assert!(came, "{place}: {:?}\n{}", self.probed("/readyz").await, self.log());
+        }
+    }
+
+    /// Waits until the log has this once more than now.
+    pub(crate) async fn until_logged_again(&self, text: &str) {
+        let count = || self.log().matches(text).count();
+        let before = count();
+        let wait = async {
+            while count() < before + 1 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "{text}\n{}", self.log());
     }
 
     /// Waits until the log has this.

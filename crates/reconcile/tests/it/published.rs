@@ -112,3 +112,29 @@ fn floors_that_the_fleet_cannot_hold() {
     cluster.settle();
     kept!("floor-unmet", cluster.round());
 }
+
+/// An agent that has the driver open would keep it from being unloaded.
+#[test]
+fn who_else_works_on_a_node_is_told_to_its_agent_as_long_as_they_do() {
+    let mut cluster = asks("1g.10gb");
+    cluster.settle();
+    let told = |cluster: &Cluster| {
+        cluster.round().gpu_nodes[&NodeName("n1".to_owned())].spec.driver_in_use_by.clone()
+    };
+    assert_eq!(told(&cluster), None);
+    for (state, expected) in [
+        ("upgrade-required", None),
+        ("pod-deletion-required", Some("a driver upgrade (pod-deletion-required)")),
+        ("upgrade-done", None),
+    ] {
+        cluster.label("n1", rollout::names::DRIVER_UPGRADE_STATE, Some(state));
+        assert_eq!(told(&cluster).as_deref(), expected, "{state}");
+    }
+    // What the API server takes has a limit, and what others write has none.
+    cluster.edit_node("n1", |node| {
+        let annotations = node.metadata.annotations.get_or_insert_default();
+        annotations.insert(rollout::names::MCO_DESIRED_CONFIG.to_owned(), "ä".repeat(1000));
+    });
+    let long = told(&cluster).expect("the Machine Config Operator works on it");
+    assert!(long.starts_with("the Machine Config Operator") && long.chars().count() == 200, "{long}");
+}

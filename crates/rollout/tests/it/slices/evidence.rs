@@ -40,6 +40,16 @@ fn a_pod_of_which_the_containers_are_not_known_keeps_every_slice_of_its_profile(
     no_permit_while_it_is_on_its_way(&mut walk);
 }
 
+/// Where it only counts who may be evicted or holds a layout, it is left out: it ends in a moment. Its slice is as real.
+#[test]
+fn a_validator_that_is_about_to_get_a_slice_keeps_every_slice_of_its_profile() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.validators = true;
+    in_flight(&mut walk);
+    walk.want(0, "3g@0 3g@4");
+    no_permit_while_it_is_on_its_way(&mut walk);
+}
+
 /// It ends, and may register once more before it has ended.
 #[test]
 fn while_a_pod_of_the_plugin_is_left_no_permit_is_given_although_kubelet_offers_nothing() {

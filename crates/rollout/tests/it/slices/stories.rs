@@ -8,13 +8,21 @@ use slicewright_rollout::{
 use super::model::{Ask, Luck, places};
 use super::walk::{Dies, Walk};
 
-/// Everybody takes a step: the agent looks and acts, the operator reads and
-/// acts, and the plugin follows the labels.
-pub(super) fn round(walk: &mut Walk) {
+/// The agent looks and acts, unless it leaves the driver to somebody else.
+fn agent_looks(walk: &mut Walk) {
+    if walk.agent_rests() {
+        return;
+    }
     walk.world.agent(Luck::Fine, 0);
     while !walk.world.process.is_between_looks() {
         walk.world.agent(Luck::Fine, 0);
     }
+}
+
+/// Everybody takes a step: the agent looks and acts, the operator reads and
+/// acts, and the plugin follows the labels.
+pub(super) fn round(walk: &mut Walk) {
+    agent_looks(walk);
     walk.step(Dies::Never);
     walk.step(Dies::Never);
     walk.world.plugin();
@@ -320,10 +328,7 @@ pub(super) fn in_flight(walk: &mut Walk) {
 /// Everybody but kubelet takes a turn, after which no permit is given.
 #[track_caller]
 pub(super) fn turn_without_a_permit(walk: &mut Walk) {
-    walk.world.agent(Luck::Fine, 0);
-    while !walk.world.process.is_between_looks() {
-        walk.world.agent(Luck::Fine, 0);
-    }
+    agent_looks(walk);
     walk.step(Dies::Never);
     walk.step(Dies::Never);
     walk.world.plugin();

@@ -67,6 +67,8 @@ pub(super) struct Walk {
     pub(super) clock_stands: bool,
     /// The operator does not know which container of a pod asks for what.
     pub(super) containers_unknown: bool,
+    /// Pods are those by which the GPU Operator tries out the plugin, and ask for slices as others do.
+    pub(super) validators: bool,
     /// Pods are static: the API server has mirrors of them, with uids of their own.
     pub(super) mirrored: bool,
     /// The pod of the plugin is still there, although kubelet has lost it.
@@ -132,6 +134,7 @@ impl Walk {
             lists_fail: false,
             clock_stands: false,
             containers_unknown: false,
+            validators: false,
             mirrored: false,
             plugin_pod_stays: false,
             late_status: None,
@@ -178,10 +181,11 @@ impl Walk {
                 PodLife::Live => PodPhase::Started,
                 PodLife::Ended => PodPhase::Ended,
             };
+            let does = self.validators.then_some(Operand::Validator);
             let (terminating, daemon_set) =
                 (self.going.contains(&pod.uid.0), self.daemon_sets.contains(&pod.uid.0));
             let seen =
-                Pod { requests, containers, phase, terminating, daemon_set, ..operand(&pod.uid.0, None) };
+                Pod { requests, containers, phase, terminating, daemon_set, ..operand(&pod.uid.0, does) };
             let uid = if self.mirrored { format!("mirror-of-{}", seen.uid) } else { seen.uid };
             let containers = if self.containers_unknown { Vec::new() } else { seen.containers };
             Pod { uid, containers, ..seen }
@@ -256,7 +260,10 @@ impl Walk {
                 ..slicewright_rollout::SharingSeen::default()
             },
             agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
-                alive: self.alive && !self.unguarded && account.boot == self.world.boot,
+                alive: self.alive
+                    && !self.agent_rests()
+                    && !self.unguarded
+                    && account.boot == self.world.boot,
                 unguarded: self.unguarded,
                 begins: !self.world.only_reports,
                 gpus: gpus(&account),
@@ -345,6 +352,13 @@ impl Walk {
             }
         }
         self.last = Some(answer);
+    }
+
+    /// Whether the agent leaves the driver closed, and is not ready: somebody else works on it, and no change of ours is
+    /// under way. The operator tells it by the `GpuNode`.
+    pub(super) fn agent_rests(&self) -> bool {
+        let under_way = self.work.as_ref().is_some_and(OtherWork::is_under_way);
+        under_way && self.world.node.now().1.is_none()
     }
 
     /// Whether it holds a list of the pods that it asked for.
