@@ -1,6 +1,6 @@
 //! The agents of nodes: the agent's own core (`slicewright-agent`) over the simulated GPUs, kubelet's books
-//! and its healthy devices. What the process does in time it does at once here; the plugin, kubelet and the
-//! operator take theirs.
+//! and its healthy devices. Each slice takes the driver its time; looks and writes are done at once. The
+//! plugin, kubelet and the operator take their time as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,17 +34,24 @@ fn pod_uid(node: &str) -> String {
 pub(crate) fn pods(world: &World) -> Vec<Pod> {
     let with_agent = world.hosts.iter().filter(|(_, host)| host.agent.is_some() && host.node.ready());
     let pod = |name: &String| {
+        let ready = if rests(world, name) { "False" } else { "True" };
         serde_json::from_value(json!({
             "metadata": {"namespace": NAMESPACE, "name": format!("agent-{name}"), "uid": pod_uid(name),
                 "labels": {"app.kubernetes.io/part-of": "slicewright", "app.kubernetes.io/component": "agent"},
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent",
                     "controller": true}]},
             "spec": {"nodeName": name, "containers": [{"name": "agent"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
         }))
         .expect("a pod is built from the parts of one")
     };
     with_agent.map(|(name, _)| pod(name)).collect()
+}
+
+/// Whether the agent leaves the driver closed: somebody else works on it, and no change of ours is under way.
+fn rests(world: &World, name: &str) -> bool {
+    let spec = world.gpu_nodes.get(name).map(|node| &node.spec);
+    spec.is_some_and(|spec| spec.driver_in_use_by.is_some() && spec.change.is_none())
 }
 
 /// Every agent does what it has to do now.
@@ -52,12 +59,13 @@ pub(crate) fn act(world: &mut World) {
     let names: Vec<String> = world
         .hosts
         .iter()
-        .filter(|(_, host)| host.agent.is_some() && host.node.ready())
+        .filter(|(name, host)| host.agent.is_some() && host.node.ready() && !rests(world, name))
         .map(|(name, _)| name.clone())
         .collect();
     for name in names {
         for _ in 0..STEPS {
-            if !step(world, &name) {
+            let is_busy = world.hosts.get(&name).is_some_and(|host| host.process.busy_until(world.now).is_some());
+            if is_busy || !step(world, &name) {
                 break;
             }
         }
@@ -67,6 +75,7 @@ pub(crate) fn act(world: &mut World) {
 /// One step of one agent; whether it did something.
 fn step(world: &mut World, name: &str) -> bool {
     let Some(observation) = look(world, name) else { return false };
+    let now = world.now;
     let Some(host) = world.hosts.get_mut(name) else { return false };
     match agent::next(&observation, &host.process.remembered) {
         Step::Rest | Step::Wait(_) | Step::Look => false,
@@ -84,6 +93,7 @@ fn step(world: &mut World, name: &str) -> bool {
         Step::Drive { act, slice } => {
             let turn = host.process.turn();
             let result = drive(host, act, &slice);
+            host.process.waits_for_driver(now);
             let did = match act {
                 Act::Destroy => "destroys",
                 Act::Create => "creates",

@@ -79,8 +79,9 @@ impl Host {
         Ok(Self { node, agent, process, begins_with, spec: spec.clone() })
     }
 
-    pub(crate) fn next_event(&self) -> Option<Timestamp> {
-        self.node.next_event()
+    /// When something happens by itself next, after this moment.
+    pub(crate) fn next_event(&self, now: Timestamp) -> Option<Timestamp> {
+        [self.node.next_event(), self.process.busy_until(now)].into_iter().flatten().min()
     }
 
     /// Lets time pass; says what people would notice.

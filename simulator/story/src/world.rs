@@ -74,7 +74,7 @@ impl World {
 
     /// When something happens by itself next.
     pub(crate) fn next_event(&self) -> Option<Timestamp> {
-        let hosts = self.hosts.values().filter_map(Host::next_event);
+        let hosts = self.hosts.values().filter_map(|host| host.next_event(self.now));
         hosts.chain(self.going.values().copied()).chain(self.working.values().copied()).min()
     }
 

@@ -120,6 +120,7 @@ async fn half_a_gpu_is_recut_beside_a_pod_that_keeps_the_other_half() {
     scene.agent_with(&["--mode", "change"]);
     let outcome = scene.patiently(operator(&scene)).await;
     ended_well(&scene, &outcome);
+    println!("{} writes, the first report included", scene.api.writes());
     assert!(scene.api.writes() <= 12, "{} writes", scene.api.writes());
 }
 

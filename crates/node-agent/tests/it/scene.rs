@@ -242,11 +242,26 @@ impl Scene {
         files.filter(|file| file.to_string_lossy().starts_with("/dev/nvidia")).collect()
     }
 
-    /// What the agent's process keeps in memory beside pages of files, in KiB.
-    pub(crate) fn own_memory(&self) -> u64 {
+    /// What the agent's process keeps in memory, in KiB: `VmRSS:` in all, `RssAnon:` beside pages of files.
+    pub(crate) fn memory(&self, which: &str) -> u64 {
         let status = std::fs::read_to_string(self.process().join("status")).unwrap();
-        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(which)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// The processor time that the agent's process has taken: user and system, in hundredths of a second.
+    fn processor_times(&self) -> (u64, u64) {
+        let stat = std::fs::read_to_string(self.process().join("stat")).unwrap();
+        // The name ends with the last bracket; user and system time are fields 14 and 15.
+        let mut after = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11);
+        let mut next = || after.next().unwrap().parse().unwrap();
+        (next(), next())
+    }
+
+    /// Both together.
+    pub(crate) fn processor_time(&self) -> u64 {
+        let (user, system) = self.processor_times();
+        user + system
     }
 
     /// What the agent's process takes: resident memory, and processor time in hundredths of a second.
@@ -255,10 +270,7 @@ impl Scene {
         let memory = status
             .lines()
             .filter(|line| ["VmRSS", "VmHWM", "RssAnon"].iter().any(|one| line.starts_with(one)));
-        let stat = std::fs::read_to_string(self.process().join("stat")).unwrap();
-        // The name ends with the last bracket; user and system time are fields 14 and 15.
-        let mut after = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11);
-        let (user, system) = (after.next().unwrap(), after.next().unwrap());
+        let (user, system) = self.processor_times();
         let memory: Vec<_> =
             memory.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         format!("{}; user {user}, system {system}", memory.join(", "))
@@ -329,10 +341,18 @@ impl Scene {
     }
 }
 
-/// The agent: that of this build, or another one, such as the published one.
 #[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
+fn another_program() -> Option<std::ffi::OsString> {
+    std::env::var_os("SLICEWRIGHT_AGENT")
+}
+
+/// Whether the agent is not that of this build, but the published one, for one.
+pub(crate) fn is_another_program() -> bool {
+    another_program().is_some()
+}
+
 fn program() -> std::ffi::OsString {
-    std::env::var_os("SLICEWRIGHT_AGENT").unwrap_or(env!("CARGO_BIN_EXE_slicewright-agent").into())
+    another_program().unwrap_or(env!("CARGO_BIN_EXE_slicewright-agent").into())
 }
 
 /// The library that cargo built beside this program.

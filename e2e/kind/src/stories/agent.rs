@@ -16,6 +16,9 @@ const HANDED_OVER: &str = "slicewright-agent-changes-this-node";
 
 const LAYOUT: &str = "nvidia.com/mig.config";
 
+/// Whether MIG manager runs on a node.
+const MANAGER: &str = "nvidia.com/gpu.deploy.mig-manager";
+
 impl Stage<'_> {
     /// The agent is installed, or told otherwise what it may do; its pods are
     /// ready, so their reports are there.
@@ -140,6 +143,12 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.is_uncordoned(&node)?;
     stage.nothing_is_paused(&node)?;
 
+    // A foreign hand switches MIG manager on. It finds the name of no layout, says that it failed, and touches nothing.
+    let there = stage.slices(&node)?;
+    stage.a_hand_switches_mig_manager_on(&node)?;
+    ensure!(stage.slices(&node)? == there, "MIG manager changed slices: {there:?} were there");
+    ensure!(stage.containers(&pods)? == before, "a pod that computed is another container beside MIG manager");
+
     // Back to MIG manager, under the same pods: it finds what it is told, and touches nothing.
     stage.hands_over_to_mig_manager(&node)?;
     ensure!(
@@ -160,6 +169,14 @@ impl Stage<'_> {
         let there =
             ["get", "daemonset", "--namespace", AGENT_NAMESPACE, "--ignore-not-found", "--output=name"];
         Ok(!self.kubectl(&there)?.trim().is_empty())
+    }
+
+    /// Somebody switches MIG manager on where the agent changes the slices, and it has said how that ended.
+    fn a_hand_switches_mig_manager_on(&self, node: &str) -> anyhow::Result<()> {
+        let labels = json!({MANAGER: "true", format!("{LAYOUT}.state"): Value::Null});
+        let patch = json!({"metadata": {"labels": labels}}).to_string();
+        self.kubectl(&["patch", "node", node, "--type=merge", "--patch", &patch])?;
+        self.ends(node, "failed")
     }
 
     /// The agent of a node may only report: MIG manager has the node again, and finds what it is told.

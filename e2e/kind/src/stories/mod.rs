@@ -148,6 +148,11 @@ const STORIES: &[Story] = &[
         tell: restarts::tell,
     },
     Story {
+        name: "stopped-plugin",
+        shows: "a slice that kubelet has chosen and no book names yet stays, however long the device plugin takes to answer",
+        tell: restarts::tell_of_a_stopped_plugin,
+    },
+    Story {
         name: "slicewright-drains",
         shows: "a slice in use stays until the policy allows eviction, and then a PodDisruptionBudget is respected",
         tell: slicewright::drains,

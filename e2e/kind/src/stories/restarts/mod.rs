@@ -5,6 +5,7 @@
 //! No step is met by chance: whoever would go on from it is stopped (SIGSTOP) before, and continues when the other is gone.
 
 mod change;
+mod stopped;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use super::stage::{Stage, TEAM};
 use crate::call::call;
 use crate::operator::{self, AGENT_NAMESPACE};
 use change::Step;
+pub(super) use stopped::tell as tell_of_a_stopped_plugin;
 
 /// Who takes part in a change, and may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
