@@ -31,8 +31,8 @@ async fn ends(scene: &Scene, name: &str) -> anyhow::Result<()> {
 fn a_pod_that_is_back_keeps_its_slice(versions: Versions, replicas: usize) {
     scenario(async move |scene| {
         scene.nodes_are(["n1", "n2", "n3"].map(eight_gpus)).await?;
-        // Long enough for whoever looks.
-        scene.operator_with(|settings| settings.settle_after_restore = Duration::from_secs(8)).await?;
+        // Long enough for whoever looks, on a machine that stands still for seconds while a control plane starts.
+        scene.operator_with(|settings| settings.settle_after_restore = Duration::from_secs(20)).await?;
         for _ in 1..replicas {
             scene.operator_again().await?;
         }

@@ -10,7 +10,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
-use tracing_subscriber::{EnvFilter, fmt as lines, registry};
+use tracing_subscriber::{fmt as lines, registry};
 
 /// The messages that an operator logs as it is shipped: from `info` on.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +27,8 @@ impl Log {
     /// who starts the operator shows no log (the demo), neither does this.
     pub(crate) fn dispatch(&self) -> Dispatch {
         let is_shown = tracing::dispatcher::get_default(|current| !current.is::<NoSubscriber>());
-        let shown = is_shown.then(|| {
-            let filter =
-                EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
-            lines::layer().with_test_writer().with_ansi(false).with_filter(filter)
-        });
+        let shown = is_shown
+            .then(|| lines::layer().with_test_writer().with_ansi(false).with_filter(crate::telling::shown_lines()));
         Dispatch::new(registry().with(shown).with(self.clone().with_filter(LevelFilter::INFO)))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Once;
 
 use anyhow::Context;
 use futures::FutureExt;
+use tracing_subscriber::EnvFilter;
 
 use crate::not_here::NotHere;
 use crate::provider::Kind;
@@ -94,16 +95,19 @@ pub fn scenario_on_any_nodes(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Resu
     }
 }
 
+/// Which lines are shown, unless `RUST_LOG` says otherwise. When a control plane ends, the client warns once for each of its
+/// connections: hundreds of lines, between which nobody finds why the scenario failed.
+pub(crate) fn shown_lines() -> EnvFilter {
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=error"))
+}
+
 /// What operators and virtual nodes log goes to the output of the test, which
 /// is shown when it fails.
 fn logs() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let filter = tracing_subscriber::EnvFilter::builder()
-            .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
-            .from_env_lossy();
         // Somebody else's subscriber is as good.
         let _ =
-            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
+            tracing_subscriber::fmt().with_env_filter(shown_lines()).with_test_writer().with_ansi(false).try_init();
     });
 }
