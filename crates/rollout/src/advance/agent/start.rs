@@ -153,7 +153,11 @@ impl Run<'_> {
         match &self.seen.agent {
             Some(agent) if agent.alive => None,
             Some(agent) if agent.unguarded => Some(StartBlocker::AgentUnguarded),
-            Some(_) | None => Some(StartBlocker::AgentAway),
+            // An agent that leaves the driver to somebody else is not ready, and that is what people have to know.
+            Some(_) | None => Some(match self.seen.work_under_way() {
+                Some(who) => StartBlocker::ForeignWork { who },
+                None => StartBlocker::AgentAway,
+            }),
         }
     }
 
