@@ -61,11 +61,11 @@ fn nothing_that_we_write_into_a_published_profile_restarts_a_workbench_that_runs
         assert_eq!(asked["nvidia.com/mig-3g.40gb"], "1", "{what}: it has its slice by the profile");
 
         never_again(&mut cluster, "3g.40gb");
-        assert!(minutes(&mut cluster, 30).contains(&format!("withdraw {name}")), "{what}");
+        assert!(minutes(&mut cluster, 12).contains(&format!("withdraw {name}")), "{what}");
         assert_eq!(touched(&cluster, rules, &running), of_its_set(&running), "{what}: withdrawn");
 
         cluster.policy(json!({"type": "DemandDriven"}));
-        assert!(minutes(&mut cluster, 30).contains(&format!("offer again {name}")), "{what}");
+        assert!(minutes(&mut cluster, 12).contains(&format!("offer again {name}")), "{what}");
         assert_eq!(touched(&cluster, rules, &running), of_its_set(&running), "{what}: offered again");
 
         // A smaller node gives another profile. The old one is left, as it is.
@@ -73,7 +73,7 @@ fn nothing_that_we_write_into_a_published_profile_restarts_a_workbench_that_runs
             let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
             allocatable.get_mut("memory").unwrap().0 = "64Gi".to_owned();
         });
-        assert!(minutes(&mut cluster, 30).contains(&format!("withdraw {name}")), "{what}");
+        assert!(minutes(&mut cluster, 12).contains(&format!("withdraw {name}")), "{what}");
         assert_eq!(touched(&cluster, rules, &running), of_its_set(&running), "{what}: outdated");
 
         // Whatever else a later version of us may change, as long as it is not the spec.
