@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::ensure;
+use api::foreign::notebook::LOCK;
 use e2e::{NodeSpec, POOL, Scene, TEAM, mig, pod, scenario, scenario_on_any_nodes, wait, workbench};
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -73,43 +75,103 @@ fn a_workbench_mirrors_its_pod_and_is_stopped_and_started_by_its_annotation() {
     });
 }
 
+/// Where OpenShift AI keeps its profiles.
+const APPLICATIONS: &str = "redhat-ods-applications";
+
+/// A profile with this many slices.
+fn profile(slices: u32) -> Value {
+    let identifier = |name: &str, count: Value| json!({"displayName": name, "identifier": name, "minCount": count, "defaultCount": count});
+    json!({
+        "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+        "metadata": {"name": "slice", "namespace": APPLICATIONS},
+        "spec": {
+            "identifiers": [identifier("cpu", json!(1)), identifier("memory", json!("2Gi")),
+                identifier("nvidia.com/mig-1g.10gb", json!(slices))],
+            "scheduling": {"type": "Node", "node": {"nodeSelector": {"kubernetes.io/os": "linux"}}},
+        },
+    })
+}
+
+/// A workbench with that profile, which says itself how much CPU it wants.
+fn with_the_profile(name: &str) -> Value {
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"name": name, "namespace": TEAM, "annotations": {
+            "opendatahub.io/hardware-profile-name": "slice",
+            "opendatahub.io/hardware-profile-namespace": APPLICATIONS,
+        }},
+        "spec": {"template": {"spec": {"containers": [
+            {"name": name, "image": "registry.example/lab:1", "resources": {
+                "requests": {"cpu": "2"}, "limits": {"cpu": "2"}}}]}}},
+    })
+}
+
+/// What the only container of a running workbench asks for, and where it may run.
+async fn asked(scene: &Scene, name: &str) -> anyhow::Result<(Value, Value)> {
+    scene.workbench_runs(name).await?;
+    let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);
+    let pod = serde_json::to_value(pods.get(&format!("{name}-0")).await?)?;
+    let requests = pod["spec"]["containers"][0]["resources"]["requests"].clone();
+    Ok((requests, pod["spec"]["nodeSelector"].clone()))
+}
+
 #[test]
 fn a_hardware_profile_gives_what_the_workbench_does_not_say_and_keeps_a_running_one_as_it_is() {
     scenario(async |scene| {
         scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB").layout("all-1g.10gb")]).await?;
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "redhat-ods-applications"}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APPLICATIONS}});
         scene.apply(namespace).await?;
-        let identifier = |name: &str, count: Value| json!({"displayName": name, "identifier": name, "minCount": count, "defaultCount": count});
-        let profile = json!({
-            "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
-            "metadata": {"name": "slice", "namespace": "redhat-ods-applications"},
-            "spec": {
-                "identifiers": [identifier("cpu", json!(1)), identifier("memory", json!("2Gi")),
-                    identifier("nvidia.com/mig-1g.10gb", json!(1))],
-                "scheduling": {"type": "Node", "node": {"nodeSelector": {"kubernetes.io/os": "linux"}}},
-            },
-        });
-        scene.apply(profile.clone()).await?;
-        let lab = json!({
-            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
-            "metadata": {"name": "lab", "namespace": TEAM, "annotations": {
-                "opendatahub.io/hardware-profile-name": "slice",
-                "opendatahub.io/hardware-profile-namespace": "redhat-ods-applications",
-            }},
-            "spec": {"template": {"spec": {"containers": [
-                {"name": "lab", "image": "registry.example/lab:1", "resources": {
-                    "requests": {"cpu": "2"}, "limits": {"cpu": "2"}}}]}}},
-        });
+        scene.apply(profile(1)).await?;
+        scene.apply(with_the_profile("lab")).await?;
+        let (requests, selector) = asked(scene, "lab").await?;
+        assert_eq!(requests["nvidia.com/mig-1g.10gb"], "1");
+        assert_eq!(requests["cpu"], "2", "what the user gave stays");
+        assert_eq!(selector["kubernetes.io/os"], "linux");
+
+        let sets: Api<StatefulSet> = Api::namespaced(scene.client(), TEAM);
+        let before = sets.get("lab").await?;
+        let pod = scene.pods().get("lab-0").await?.metadata.uid;
+        // Somebody edits the profile. Who comes now gets more of it, so it has been seen.
+        scene.apply(profile(2)).await?;
+        let mut tries = 0;
+        wait::asking("a new workbench gets two slices", scene.patience(), async || {
+            tries += 1;
+            let name = format!("next-{tries}");
+            scene.apply(with_the_profile(&name)).await?;
+            let (requests, _) = asked(scene, &name).await?;
+            scene.delete(object(&name)).await?;
+            scene.is_gone(&format!("{name}-0")).await?;
+            let slices = &requests["nvidia.com/mig-1g.10gb"];
+            Ok(if slices == "2" { Ok(()) } else { Err(slices.to_string()) })
+        })
+        .await?;
+        // The one that runs is written, so that the webhook is asked of it again. The next one comes after that.
+        let seen = json!({"metadata": {"annotations": {"team.example/touched": "yes"}}});
+        scene.patch(object("lab"), seen).await?;
+        scene.apply(with_the_profile("last")).await?;
+        scene.workbench_runs("last").await?;
+        let after = sets.get("lab").await?;
+        assert_eq!(after.metadata.generation, before.metadata.generation);
+        assert_eq!(after.spec, before.spec);
+        assert_eq!(scene.pods().get("lab-0").await?.metadata.uid, pod, "it is the same pod");
+        Ok(())
+    });
+}
+
+/// odh-notebook-controller's webhook locks each new workbench with the annotation by which users stop theirs.
+#[test]
+fn a_workbench_that_is_locked_while_it_is_made_runs_without_anybody_starting_it() {
+    scenario_on_any_nodes(async |scene| {
+        scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB").layout("all-1g.10gb")]).await?;
+        let mut lab = Value::from(workbench("lab", &mig("1g.10gb"), 1));
+        lab["metadata"]["annotations"][STOPPED] = json!(LOCK);
         scene.apply(lab).await?;
         scene.workbench_runs("lab").await?;
-        let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);
-        let pod = serde_json::to_value(pods.get("lab-0").await?)?;
-        let resources = &pod["spec"]["containers"][0]["resources"]["requests"];
-        assert_eq!(resources["nvidia.com/mig-1g.10gb"], "1");
-        assert_eq!(resources["cpu"], "2", "what the user gave stays");
-        assert_eq!(pod["spec"]["nodeSelector"]["kubernetes.io/os"], "linux");
-        Ok(())
+        notebook(scene, "lab", "is let go", |object| {
+            let annotations = object.metadata.annotations.as_ref();
+            annotations.is_none_or(|annotations| !annotations.contains_key(STOPPED)).then_some(())
+        })
+        .await
     });
 }
 

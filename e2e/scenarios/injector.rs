@@ -1,5 +1,6 @@
-//! OpenShift AI's hardware-profile webhook by the rules of one release (`workbenches::profile`). The API server asks it
-//! whenever a Notebook is written, and stores what it says.
+//! OpenShift AI's webhooks by the rules of one release: odh-notebook-controller's, which locks a new workbench
+//! (`workbenches::admission`), and after it those for hardware profiles (`workbenches::profile`). The API server asks
+//! them, as one, whenever a Notebook or a model server is written, and stores what they say.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -27,12 +28,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use workbenches::profile::{Refused, Rules, of_release, review};
+use workbenches::admission::admit;
+use workbenches::profile::{Refused, Rules, Workload, of_release, review};
 
 use crate::menu::APPLICATIONS;
 
 const PATH: &str = "/mutate-hardware-profile";
 const NAME: &str = "hardwareprofile-notebook-injector.opendatahub.io";
+/// The image of the proxy beside a workbench.
+const PROXY: &str = "registry.example/proxy:1";
 
 /// The webhook, while it is asked.
 pub(crate) struct Injector {
@@ -77,10 +81,18 @@ fn configuration(reached: &ByUrl) -> Value {
         "webhooks": [{
             "name": NAME, "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 5,
             "admissionReviewVersions": ["v1"], "clientConfig": reached.client_config(PATH),
-            "rules": [{"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "resources": ["notebooks"],
-                "operations": ["CREATE", "UPDATE"]}],
+            "rules": [
+                asked_of("kubeflow.org", "v1", "notebooks"),
+                asked_of("serving.kserve.io", "v1beta1", "inferenceservices"),
+                asked_of("serving.kserve.io", "v1alpha1", "llminferenceservices"),
+            ],
         }],
     })
+}
+
+fn asked_of(group: &str, version: &str, resources: &str) -> Value {
+    json!({"apiGroups": [group], "apiVersions": [version], "resources": [resources],
+        "operations": ["CREATE", "UPDATE"]})
 }
 
 fn acceptor(reached: &ByUrl) -> anyhow::Result<TlsAcceptor> {
@@ -145,14 +157,18 @@ async fn reviewed(client: &Client, rules: &Rules, body: &[u8]) -> anyhow::Result
         found.map(|(_, profile)| profile.clone())
     };
     let before = Some(&request["oldObject"]).filter(|before| before.is_object());
-    let response = match review(rules, request["object"].clone(), before, find) {
+    let kind = request["kind"]["kind"].as_str().unwrap_or_default();
+    let workload = Workload::of_kind(kind).with_context(|| format!("nobody asked for {kind}"))?;
+    let written = request["object"].clone();
+    let written = if workload == Workload::Notebook { admit(written, before, PROXY) } else { written };
+    let response = match review(rules, workload, written, before, find) {
         Err(Refused(why)) => {
             json!({"uid": request["uid"], "allowed": false, "status": {"code": 400, "message": why}})
         }
         Ok(made) => {
             let patch =
                 ["/metadata/annotations", "/metadata/labels", "/spec"].into_iter().filter_map(|path| {
-                    let value = made.notebook.pointer(path)?;
+                    let value = made.object.pointer(path)?;
                     let has_changed = request["object"].pointer(path) != Some(value);
                     has_changed.then(|| json!({"op": "add", "path": path, "value": value}))
                 });

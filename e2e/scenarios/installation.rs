@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, ensure};
-use api::foreign::hardware_profile::{DISABLED, MANAGED_BY, MANAGER, PROFILE_NAME, PROFILE_NAMESPACE};
+use api::foreign::HardwareProfile;
+use api::foreign::hardware_profile::{
+    DISABLED, MANAGED_BY, MANAGER, OFFERS, PROFILE_NAME, PROFILE_NAMESPACE, SPEC_DIGEST,
+};
 use e2e::audit::Audit;
 use e2e::control_plane::{ControlPlane, client_of};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
@@ -36,7 +39,9 @@ const HOOK: &str = "slicewright-release";
 const HOOKS_USER: &str = "system:serviceaccount:slicewright-system:slicewright-release";
 
 /// Profiles of ours: one that something names, and one that nothing names.
-const PROFILES: [&str; 2] = ["a100-3g-40gb-named", "a100-3g-40gb-unnamed"];
+const PROFILES: [&str; 2] = ["gpu-named-a100-3g-40gb-0a1b2c3d", "gpu-unnamed-a100-3g-40gb-0a1b2c3d"];
+/// How their names end.
+const DIGEST: &str = "0a1b2c3d";
 
 /// A cluster of its own: what is installed here would be in the way of others.
 struct Site {
@@ -228,7 +233,8 @@ fn check() -> Value {
 fn profile(name: &str) -> Value {
     json!({
         "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
-        "metadata": {"name": name, "namespace": APPLICATIONS, "labels": {MANAGED_BY: MANAGER}, "annotations": {DISABLED: "false"}},
+        "metadata": {"name": name, "namespace": APPLICATIONS, "labels": {MANAGED_BY: MANAGER}, "annotations": {
+            DISABLED: "false", OFFERS: "research/NVIDIA-A100-SXM4-80GB/3g.40gb", SPEC_DIGEST: DIGEST}},
         "spec": {"identifiers": [
             {"displayName": "3g.40gb", "identifier": "nvidia.com/mig-3g.40gb", "minCount": 1, "defaultCount": 1}]},
     })
@@ -246,6 +252,9 @@ async fn publish_profiles(site: &Site) -> anyhow::Result<()> {
         objects::ensure_namespace(&site.client, namespace, &json!({})).await?;
     }
     for name in PROFILES {
+        // Otherwise nobody would take it for ours anyway.
+        let read: HardwareProfile = serde_json::from_value(profile(name))?;
+        ensure!(read.is_published(), "{name} is as the operator has published it");
         objects::apply(&site.client, &profile(name)).await?;
     }
     let lab = json!({

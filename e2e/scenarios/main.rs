@@ -32,6 +32,7 @@ mod installation;
 mod menu;
 mod metrics;
 mod mid_way;
+mod model_profiles;
 mod model_servers;
 mod modes;
 mod needs;

@@ -10,6 +10,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
+use workbenches::profile::RULES;
+
+use crate::injector::Injector;
 
 /// Where OpenShift AI offers hardware profiles to all projects.
 pub(crate) const APPLICATIONS: &str = "redhat-ods-applications";
@@ -83,35 +86,69 @@ fn without(slice: &str) -> Value {
     json!({"spec": {"layout": {"demandDriven": {"slices": [{"profile": slice, "maxCount": 0}]}}}})
 }
 
+/// A workbench with the published profile for halves of GPUs runs; the profile is withdrawn, and offered again. Each
+/// time the workbench is written as the culler does it, and its profile is injected again.
+async fn keeps_its_stateful_set(scene: &Scene, lab: &Value, name: &str) -> anyhow::Result<()> {
+    scene.apply(lab.clone()).await?;
+    scene.workbench_runs("lab").await?;
+    let sets: Api<StatefulSet> = Api::namespaced(scene.client(), TEAM);
+    let before = sets.get("lab").await?;
+    let pod = scene.pods().get("lab-0").await?.uid();
+
+    let research = Value::from(policy("research", "research"));
+    scene.patch(research.clone(), without("3g.40gb")).await?;
+    offered(scene, "3g.40gb", "true").await?;
+    let seen = |minute: &str| {
+        let at = format!("2026-11-24T10:{minute}:00Z");
+        json!({"metadata": {"annotations": {"notebooks.kubeflow.org/last-activity": at}}})
+    };
+    scene.patch(lab.clone(), seen("00")).await?;
+    scene.is_quiet().await?;
+    offered(scene, "3g.40gb", "true").await.context("a running workbench names it")?;
+
+    scene.patch(research, json!({"spec": {"layout": {"demandDriven": {"slices": []}}}})).await?;
+    ensure!(offered(scene, "3g.40gb", "false").await?.name_any() == name, "it is the same profile");
+    scene.patch(lab.clone(), seen("01")).await?;
+    scene.is_quiet().await?;
+    let after = sets.get("lab").await?;
+    assert_eq!(after.metadata.generation, before.metadata.generation);
+    assert_eq!(after.spec, before.spec);
+    assert_eq!(scene.pods().get("lab-0").await?.uid(), pod, "it is the same pod");
+    scene.converged("research").await
+}
+
 #[test]
 fn a_running_workbench_keeps_its_stateful_set_whatever_happens_to_its_published_profile() {
     scenario(async |scene| {
         published(scene).await?;
         let name = offered(scene, "3g.40gb", "false").await?.name_any();
-        scene.apply(workbench_with(&name)).await?;
-        scene.workbench_runs("lab").await?;
-        let sets: Api<StatefulSet> = Api::namespaced(scene.client(), TEAM);
-        let before = sets.get("lab").await?;
-        let pod = scene.pods().get("lab-0").await?.uid();
+        keeps_its_stateful_set(scene, &workbench_with(&name), &name).await
+    });
+}
 
-        let research = Value::from(policy("research", "research"));
-        scene.patch(research.clone(), without("3g.40gb")).await?;
-        offered(scene, "3g.40gb", "true").await?;
-        // The culler's mark: at each update of a workbench its profile is injected again.
-        let seen = json!({"metadata": {"annotations": {"notebooks.kubeflow.org/last-activity": "2026-11-24T10:00:00Z"}}});
-        scene.patch(workbench_with(&name), seen.clone()).await?;
-        scene.is_quiet().await?;
-        offered(scene, "3g.40gb", "true").await.context("a running workbench names it")?;
-
-        scene.patch(research, json!({"spec": {"layout": {"demandDriven": {"slices": []}}}})).await?;
-        ensure!(offered(scene, "3g.40gb", "false").await?.name_any() == name, "it is the same profile");
-        scene.patch(workbench_with(&name), json!({"metadata": {"annotations": {"notebooks.kubeflow.org/last-activity": "2026-11-24T10:01:00Z"}}})).await?;
-        scene.is_quiet().await?;
-        let after = sets.get("lab").await?;
-        assert_eq!(after.metadata.generation, before.metadata.generation);
-        assert_eq!(after.spec, before.spec);
-        assert_eq!(scene.pods().get("lab-0").await?.uid(), pod, "it is the same pod");
-        scene.converged("research").await
+/// The same with what the API server stores by the rules of each release before the newest: with a proxy, which is asked
+/// for a slice of its own up to 3.3, and a user's wishes of nodes, which those releases replace or clear.
+#[test]
+fn it_keeps_it_too_when_the_webhooks_of_older_releases_write_into_it() {
+    scenario(async |scene| {
+        published(scene).await?;
+        let name = offered(scene, "3g.40gb", "false").await?.name_any();
+        let mut lab = workbench_with(&name);
+        let pod = &mut lab["spec"]["template"]["spec"];
+        let proxy = json!({"name": "oauth-proxy", "image": "registry.example/proxy:1"});
+        pod["containers"].as_array_mut().context("it has containers")?.push(proxy);
+        pod["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        pod["tolerations"] = json!([{"key": "spot", "operator": "Exists"}]);
+        let (_, older) = RULES.split_last().context("there are releases")?;
+        for rules in older {
+            let injector = Injector::of_release(scene, rules.release).await?;
+            let kept = keeps_its_stateful_set(scene, &lab, &name).await;
+            kept.with_context(|| format!("by the rules of {}", rules.release))?;
+            scene.delete(lab.clone()).await?;
+            scene.is_gone("lab-0").await?;
+            injector.ends(scene).await?;
+        }
+        Ok(())
     });
 }
 

@@ -48,6 +48,7 @@ const WHY: &[(&str, &str)] = &[
     ("menu::", "OpenShift AI's own namespace and installation are not there on the kind cluster"),
     ("metrics::", "it is about what is scraped from the operator"),
     ("mid_way::", "it takes nodes away and restarts them, or reads the audit log"),
+    ("model_profiles::", "the webhooks of its releases are processes beside the control plane"),
     ("model_servers::", "it wants two nodes with eight GPUs each"),
     ("modes::", "it reads the audit log"),
     ("nothing_can_be_done::", "it takes our CRDs, and a namespace, from a running operator"),

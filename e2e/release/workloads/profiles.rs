@@ -7,7 +7,7 @@ use e2e::workload_controllers::Controller;
 use e2e::{Fleet, NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
-use workbenches::profile::{Refused, of_release, review};
+use workbenches::profile::{Refused, Workload, of_release, review};
 
 /// Where OpenShift AI keeps its profiles.
 const APPLICATIONS: &str = "redhat-ods-applications";
@@ -93,6 +93,30 @@ fn notebooks(profile: &str) -> Vec<Value> {
     ]
 }
 
+/// Model servers of different shapes, without the profile that they name.
+fn servers(profile: &str) -> Vec<Value> {
+    let server = |name: &str, predictor: Value| {
+        json!({"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService",
+            "metadata": {"name": name, "namespace": TEAM, "annotations": {
+                "opendatahub.io/hardware-profile-name": profile,
+                "opendatahub.io/hardware-profile-namespace": APPLICATIONS,
+            }},
+            "spec": {"predictor": predictor}})
+    };
+    let format = json!({"name": "example"});
+    let modest = json!({"requests": {"cpu": "250m"}, "limits": {"cpu": "2"}});
+    vec![
+        server("plain", json!({"model": {"modelFormat": format}})),
+        server("modest", json!({"model": {"modelFormat": format, "resources": modest}})),
+        server(
+            "placed",
+            json!({"model": {"modelFormat": format}, "nodeSelector": {"zone": "a"},
+            "tolerations": [{"key": "spot", "operator": "Exists"}]}),
+        ),
+        server("custom", json!({"containers": [container("kserve-container")]})),
+    ]
+}
+
 /// What a webhook may write into.
 fn written(notebook: &Value) -> Value {
     json!({"labels": notebook["metadata"]["labels"], "annotations": notebook["metadata"]["annotations"],
@@ -122,14 +146,16 @@ fn the_stand_in_for_the_webhook_of_2_25_writes_and_refuses_what_the_real_one_doe
         let tried = PostParams { dry_run: true, ..PostParams::default() };
         let names = profiles.iter().filter_map(|profile| profile["metadata"]["name"].as_str());
         for name in names.chain(["missing"]) {
-            for asked in notebooks(name) {
+            for asked in notebooks(name).into_iter().chain(servers(name)) {
+                let workload = asked["kind"].as_str().and_then(Workload::of_kind);
+                let workload = workload.context("it is a kind that names profiles")?;
                 let (api, _) = objects::api_of(&scene.client(), &asked).await?;
                 let real = api.create(&tried, &serde_json::from_value(asked.clone())?).await;
-                let what = format!("{} with the profile {name}", asked["metadata"]["name"]);
-                match (real, review(rules, asked, None, find)) {
+                let what = format!("{} {} with the profile {name}", asked["kind"], asked["metadata"]["name"]);
+                match (real, review(rules, workload, asked, None, find)) {
                     (Ok(real), Ok(played)) => {
                         let real = serde_json::to_value(real)?;
-                        assert_eq!(written(&played.notebook), written(&real), "{what}");
+                        assert_eq!(written(&played.object), written(&real), "{what}");
                     }
                     (Err(real), Err(Refused(played))) => {
                         ensure!(real.to_string().contains(&played), "{what}: {played}\n{real}");

@@ -1,12 +1,12 @@
-//! A replacement for the notebook controller: a StatefulSet for each Notebook, the stop annotation, the
+//! A replacement for both notebook controllers: a StatefulSet for each Notebook, the stop annotation and the lock, the
 //! restart annotation, culling, the mirror of the pod's conditions, and what is said on the pod once more.
 //! Pure: [`Book`] has the observed state, [`Book::due`] returns the resulting writes; the StatefulSet controller,
 //! which is real, creates the pod.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::foreign::HardwareProfile;
-use api::foreign::notebook::STOPPED;
+use api::foreign::notebook::{LOCK, STOPPED};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -18,7 +18,7 @@ use crate::names::{digest, name_of};
 use crate::node_object::whole_seconds;
 use crate::reissued::Reissued;
 use crate::resource_version::version;
-use workbenches::profile::{newest, review};
+use workbenches::profile::{Workload, newest, review};
 
 /// On a StatefulSet: from what its template was made.
 const TEMPLATE: &str = "sim.slicewright.io/template";
@@ -40,13 +40,29 @@ pub(crate) enum Write {
     Reissue(PodName, Box<Event>),
 }
 
-/// What the webhook makes of a Notebook.
-#[derive(Clone)]
+/// A Notebook as it was written last, and what the webhook made of it. The real webhook stores what it makes, so that
+/// the next writer changes that; this one leaves the Notebook as it was written, and keeps here what would be stored.
 struct Injected {
+    written: String,
+    plain: Value,
+    stored: Value,
+}
+
+impl Injected {
     /// The pod's spec.
-    spec: Value,
+    fn spec(&self) -> &Value {
+        &self.stored["spec"]["template"]["spec"]
+    }
+
+    /// What is stored when the Notebook is written as it is now.
+    fn with_what_changed(&self, now: &Value) -> Value {
+        carried(Some(&self.plain), Some(&self.stored), Some(now)).unwrap_or_default()
+    }
+
     /// The local queue, for the label.
-    queue: Option<String>,
+    fn queue(&self) -> Option<&str> {
+        self.stored["metadata"]["labels"][QUEUE].as_str()
+    }
 }
 
 /// Culling, as its ConfigMap says; off without one.
@@ -74,7 +90,7 @@ pub(crate) struct Book {
     pub(crate) profiles: BTreeMap<PodName, HardwareProfile>,
     pub(crate) culling: Culling,
     /// What the webhook made of each Notebook when it was last written.
-    injected: BTreeMap<PodName, (String, Injected)>,
+    injected: BTreeMap<PodName, Injected>,
     /// Since when each Notebook's pod runs, in virtual time: nobody works in
     /// these notebooks.
     idle_since: BTreeMap<PodName, Timestamp>,
@@ -102,6 +118,7 @@ impl Book {
         for name in self.notebooks.keys().cloned().collect::<Vec<_>>() {
             self.set_due(&name, &mut due);
             self.status_due(&name, real_now, &mut due);
+            self.unlock_due(&name, &mut due);
             self.restart_due(&name, &mut due);
             self.cull_due(&name, now, real_now, &mut due);
         }
@@ -127,15 +144,18 @@ impl Book {
     }
 
     fn set_due(&mut self, name: &PodName, due: &mut Vec<Write>) {
-        let Some((digest, injected)) = self.injection(name) else { return };
+        self.review(name);
+        let Some(injected) = self.injected.get(name) else { return };
+        let digest = digest(&injected.spec().to_string());
         let object = &self.notebooks[name];
         if object.metadata.deletion_timestamp.is_some() {
             return;
         }
+        // Whatever it says: the lock, too.
         let stopped = annotation(object, STOPPED).is_some();
         let replicas = i32::from(!stopped);
         match self.sets.get(&set_name(name)) {
-            None => due.push(Write::CreateSet(Box::new(set(object, replicas, &digest, &injected)))),
+            None => due.push(Write::CreateSet(Box::new(set(object, replicas, &digest, injected)))),
             Some(have) => {
                 let mut patch = json!({});
                 let spec = have.spec.as_ref();
@@ -144,7 +164,7 @@ impl Book {
                 }
                 if have.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE)) != Some(&digest) {
                     patch["metadata"]["annotations"][TEMPLATE] = json!(digest);
-                    patch["spec"]["template"]["spec"] = injected.spec;
+                    patch["spec"]["template"]["spec"] = injected.spec().clone();
                 }
                 if patch != json!({}) {
                     due.push(Write::PatchSet(set_name(name), patch));
@@ -153,27 +173,48 @@ impl Book {
         }
     }
 
-    /// What the webhook made of the Notebook when it was last written, with a
-    /// digest. Nothing when the webhook would have refused it.
-    fn injection(&mut self, name: &PodName) -> Option<(String, Injected)> {
-        let object = self.notebooks.get(name)?;
+    /// Asks the webhook what it makes of a Notebook that was written. One that it refuses is as it was before: such a
+    /// write would not have been stored.
+    fn review(&mut self, name: &PodName) {
+        let Some(object) = self.notebooks.get(name) else { return };
         let written = written(object);
-        if self.injected.get(name).is_none_or(|(at, _)| *at != written) {
-            let find = |namespace: &str, profile: &str| {
-                self.profiles.get(&PodName::new(namespace, profile)).cloned()
-            };
-            let injected = match review(newest(), serde_json::to_value(object).ok()?, None, find) {
-                Ok(reviewed) => Injected {
-                    spec: reviewed.notebook["spec"]["template"]["spec"].clone(),
-                    queue: reviewed.notebook["metadata"]["labels"][QUEUE].as_str().map(str::to_owned),
-                },
-                // A stale reference is let through; a new one is not.
-                Err(_) => self.injected.get(name).map(|(_, before)| before.clone())?,
-            };
-            self.injected.insert(name.clone(), (written, injected));
+        // Another of the same name begins anew.
+        let uid = json!(object.metadata.uid);
+        let before = self.injected.get(name).filter(|before| before.plain["metadata"]["uid"] == uid);
+        if before.is_some_and(|before| before.written == written) {
+            return;
         }
-        let (_, injected) = &self.injected[name];
-        Some((digest(&injected.spec.to_string()), injected.clone()))
+        let Ok(plain) = serde_json::to_value(object) else { return };
+        let find =
+            |namespace: &str, profile: &str| self.profiles.get(&PodName::new(namespace, profile)).cloned();
+        let asked = before.map_or_else(|| plain.clone(), |before| before.with_what_changed(&plain));
+        let stored = before.map(|before| &before.stored);
+        let is_new = before.is_none();
+        match review(newest(), Workload::Notebook, asked, stored, find) {
+            Ok(reviewed) => {
+                self.injected.insert(name.clone(), Injected { written, plain, stored: reviewed.object });
+            }
+            Err(_) if is_new => drop(self.injected.remove(name)),
+            Err(_) => {
+                if let Some(before) = self.injected.get_mut(name) {
+                    before.written = written;
+                }
+            }
+        }
+    }
+
+    /// Whoever makes a workbench meets odh-notebook-controller's webhook, which locks it: it is as stopped until its
+    /// service account, its routes and the like are there. Here these are the set without a pod, and the first status.
+    /// Between this look and the write a user may have stopped it, so the lock goes only from what was looked at; the
+    /// real controller does not make sure of that.
+    fn unlock_due(&self, name: &PodName, due: &mut Vec<Write>) {
+        let object = &self.notebooks[name];
+        let is_locked = annotation(object, STOPPED) == Some(LOCK);
+        if is_locked && self.sets.contains_key(&set_name(name)) && self.reconciled.contains_key(name) {
+            let patch = json!({"metadata": {
+                "resourceVersion": object.metadata.resource_version, "annotations": {STOPPED: null}}});
+            due.push(Write::PatchNotebook(name.clone(), patch));
+        }
     }
 
     /// The controller writes the status whenever it looks at a workbench, also where nothing of it has changed: then
@@ -232,6 +273,29 @@ impl Book {
     }
 }
 
+/// What is stored of a part of an object after a write: what the webhook had made of it stays where the writer changed
+/// nothing.
+fn carried(plain: Option<&Value>, stored: Option<&Value>, now: Option<&Value>) -> Option<Value> {
+    if plain == now {
+        return stored.cloned();
+    }
+    match (plain, stored, now) {
+        (Some(Value::Object(plain)), Some(Value::Object(stored)), Some(Value::Object(now))) => {
+            let keys: BTreeSet<&String> = stored.keys().chain(now.keys()).collect();
+            let part =
+                |key: &String| Some((key.clone(), carried(plain.get(key), stored.get(key), now.get(key))?));
+            Some(Value::Object(keys.into_iter().filter_map(part).collect()))
+        }
+        (Some(Value::Array(plain)), Some(Value::Array(stored)), Some(Value::Array(now)))
+            if plain.len() == now.len() && stored.len() == now.len() =>
+        {
+            let part = |n: usize| carried(plain.get(n), stored.get(n), now.get(n)).unwrap_or_default();
+            Some(Value::Array((0..now.len()).map(part).collect()))
+        }
+        _ => now.cloned(),
+    }
+}
+
 /// All of a Notebook but its status.
 fn written(object: &DynamicObject) -> String {
     json!([object.metadata.annotations, object.metadata.labels, object.data["spec"]]).to_string()
@@ -270,8 +334,8 @@ fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injecte
     {
         labels.insert(key.to_owned(), value.to_owned());
     }
-    if let Some(queue) = &injected.queue {
-        labels.insert(QUEUE.to_owned(), queue.clone());
+    if let Some(queue) = injected.queue() {
+        labels.insert(QUEUE.to_owned(), queue.to_owned());
     }
     // From the Notebook to the pod go annotations that are not of either's tools.
     let annotations: BTreeMap<&String, &String> = notebook
@@ -289,7 +353,7 @@ fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injecte
         },
         "spec": {
             "replicas": replicas, "serviceName": set_name, "selector": {"matchLabels": {"statefulset": name}},
-            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": injected.spec},
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": injected.spec()},
         },
     }))
     .unwrap_or_default()
@@ -325,224 +389,4 @@ fn mirrored(name: &str, pod: Option<&Pod>, set: &StatefulSet, now: &str) -> Valu
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: &str = "2026-11-22T08:00:00Z";
-
-    fn at(minutes: i64) -> Timestamp {
-        NOW.parse::<Timestamp>().expect("a time") + SignedDuration::from_mins(minutes)
-    }
-
-    fn lab() -> PodName {
-        PodName::new("a", "lab")
-    }
-
-    /// A book with one Notebook, and what the API server makes of its writes.
-    struct Desk {
-        book: Book,
-        version: u64,
-    }
-
-    impl Desk {
-        fn new(annotations: Value) -> Self {
-            let mut desk = Self { book: Book::default(), version: 0 };
-            desk.write(&json!({
-                "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
-                "metadata": {"name": "lab", "namespace": "a", "uid": "n", "annotations": annotations,
-                    "labels": {"app": "lab"}},
-                "spec": {"template": {"spec": {"containers": [{"name": "lab", "image": "lab:1"}]}}},
-            }));
-            desk
-        }
-
-        fn write(&mut self, notebook: &Value) {
-            self.version += 1;
-            let mut notebook = notebook.clone();
-            notebook["metadata"]["resourceVersion"] = json!(self.version.to_string());
-            let object: DynamicObject = serde_json::from_value(notebook).expect("an object");
-            take(&mut self.book.notebooks, lab(), object);
-        }
-
-        fn annotate(&mut self, key: &str, value: Option<&str>) {
-            let mut notebook = serde_json::to_value(&self.book.notebooks[&lab()]).expect("data");
-            notebook["metadata"]["annotations"][key] = json!(value);
-            if value.is_none() {
-                let annotations = notebook["metadata"]["annotations"].as_object_mut().expect("a map");
-                annotations.remove(key);
-            }
-            self.write(&notebook);
-        }
-
-        fn pod_runs(&mut self) {
-            let pod = json!({
-                "metadata": {"name": "lab-0", "namespace": "a", "uid": "p", "resourceVersion": "1"},
-                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
-                    "containerStatuses": [{"name": "lab", "ready": true, "restartCount": 0, "image": "",
-                        "imageID": "", "state": {"running": {"startedAt": NOW}}}]},
-            });
-            self.book.pods.insert(PodName::new("a", "lab-0"), serde_json::from_value(pod).expect("a pod"));
-        }
-
-        /// Takes its own StatefulSet in, and the status as it patched it.
-        fn settle(&mut self, now: Timestamp) -> Vec<Write> {
-            let due = self.book.due(now, now);
-            for write in &due {
-                match write {
-                    Write::CreateSet(set) => drop(self.book.sets.insert(lab(), (**set).clone())),
-                    Write::PatchStatus(name, patch, of) => {
-                        self.book.reconciled(name.clone(), of.clone());
-                        let mut notebook = serde_json::to_value(&self.book.notebooks[&lab()]).expect("data");
-                        let mut status = patch["status"].clone();
-                        let state = status["containerState"].as_object_mut().expect("a map");
-                        state.retain(|_, value| !value.is_null());
-                        notebook["status"] = status;
-                        self.write(&notebook);
-                    }
-                    Write::PatchSet(_, patch) => {
-                        let set = self.book.sets.get_mut(&lab()).expect("it was made");
-                        let replicas = patch["spec"]["replicas"].as_i64().and_then(|n| i32::try_from(n).ok());
-                        set.spec.get_or_insert_default().replicas = replicas;
-                    }
-                    Write::PatchNotebook(..) | Write::DeletePod(_) | Write::Reissue(..) => {}
-                }
-            }
-            due
-        }
-    }
-
-    #[test]
-    fn a_notebook_becomes_a_set_whose_pod_has_its_labels_and_its_own_annotations_only() {
-        let mut desk = Desk::new(json!({"team": "vision", "notebooks.opendatahub.io/x": "1"}));
-        let due = desk.settle(at(0));
-        let Some(Write::CreateSet(set)) = due.first() else { panic!("{due:?}") };
-        let set = serde_json::to_value(set).expect("data");
-        assert_eq!(set["spec"]["replicas"], 1);
-        let template = &set["spec"]["template"];
-        assert_eq!(template["metadata"]["annotations"], json!({"team": "vision"}));
-        assert_eq!(
-            template["metadata"]["labels"],
-            json!({"app": "lab", "notebook-name": "lab", "statefulset": "lab", "opendatahub.io/workbenches": "true"})
-        );
-        desk.pod_runs();
-        let due = desk.settle(at(0));
-        assert!(matches!(&due[..], [Write::PatchStatus(..)]), "{due:?}");
-        assert_eq!(desk.settle(at(0)), [], "nothing has changed since");
-    }
-
-    /// A controller of others that writes without need, to which the operator must not answer with writes.
-    #[test]
-    fn the_status_is_written_at_each_look_with_the_time_of_it() {
-        let mut desk = Desk::new(json!({}));
-        desk.pod_runs();
-        desk.settle(at(0));
-        desk.settle(at(0));
-        desk.annotate("notebooks.kubeflow.org/last-activity", Some(NOW));
-        let due = desk.settle(at(1));
-        let [Write::PatchStatus(_, patch, _)] = &due[..] else { panic!("{due:?}") };
-        assert_eq!(patch["status"]["conditions"][0]["lastProbeTime"], "2026-11-22T08:01:00Z");
-        assert_eq!(patch["status"]["readyReplicas"], 0);
-        assert_eq!(desk.settle(at(2)), []);
-    }
-
-    #[test]
-    fn what_is_said_on_the_pod_is_said_again_on_the_notebook() {
-        let mut desk = Desk::new(json!({}));
-        desk.pod_runs();
-        desk.settle(at(0));
-        desk.settle(at(0));
-        let event = json!({"metadata": {"name": "lab-0.1", "namespace": "a", "resourceVersion": "7"},
-            "involvedObject": {"kind": "Pod", "namespace": "a", "name": "lab-0"},
-            "type": "Normal", "reason": "SliceComing", "message": "n1 is changed for it"});
-        desk.book.heard(serde_json::from_value(event).expect("an event"));
-        let due = desk.settle(at(1));
-        let [Write::Reissue(of, again)] = &due[..] else { panic!("{due:?}") };
-        assert_eq!(again.message.as_deref(), Some("Reissued from pod/lab-0: n1 is changed for it"));
-        desk.book.reissued.said(of);
-        assert_eq!(desk.settle(at(1)), []);
-    }
-
-    #[test]
-    fn a_long_name_makes_a_set_and_a_pod_with_names_of_their_own() {
-        let long = PodName::new("a", &"n".repeat(60));
-        let notebook: DynamicObject = serde_json::from_value(json!({
-            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
-            "metadata": {"name": long.name, "namespace": "a", "uid": "n", "resourceVersion": "1"},
-            "spec": {"template": {"spec": {"containers": [{"name": long.name}]}}},
-        }))
-        .expect("an object");
-        let mut book = Book::default();
-        take(&mut book.notebooks, long.clone(), notebook);
-        let due = book.due(at(0), at(0));
-        let [Write::CreateSet(set)] = &due[..] else { panic!("{due:?}") };
-        let name = set.metadata.name.clone().expect("a name");
-        assert!(name.starts_with("nb-") && name.len() == 8, "{name}");
-        assert_eq!(set.metadata.labels.as_ref().expect("labels")["notebook-name"], long.name);
-        take(&mut book.sets, name_of(&set.metadata), (**set).clone());
-        let due = book.due(at(0), at(0));
-        assert!(!due.iter().any(|write| matches!(write, Write::CreateSet(_))), "it is found again: {due:?}");
-        assert_eq!(pod_name(&long).name, format!("{name}-0"));
-    }
-
-    #[test]
-    fn the_stop_annotation_scales_the_set_and_a_restart_deletes_the_pod() {
-        let mut desk = Desk::new(json!({}));
-        desk.pod_runs();
-        desk.settle(at(0));
-        desk.settle(at(0));
-        desk.annotate(STOPPED, Some(NOW));
-        let due = desk.settle(at(1));
-        assert!(due.contains(&Write::PatchSet(lab(), json!({"spec": {"replicas": 0}}))), "{due:?}");
-        desk.annotate(STOPPED, None);
-        let due = desk.settle(at(2));
-        assert!(due.contains(&Write::PatchSet(lab(), json!({"spec": {"replicas": 1}}))), "{due:?}");
-        desk.annotate(RESTART, Some("true"));
-        let due = desk.settle(at(3));
-        assert!(due.contains(&Write::DeletePod(PodName::new("a", "lab-0"))), "{due:?}");
-    }
-
-    #[test]
-    fn a_profile_that_is_missing_leaves_a_new_notebook_without_a_pod_and_a_later_one_changes_nothing() {
-        let named = json!({api::foreign::notebook::PROFILE_NAME: "slice"});
-        let mut desk = Desk::new(named);
-        assert_eq!(desk.settle(at(0)), []);
-        let profile = |count: &str| -> HardwareProfile {
-            serde_json::from_value(json!({"spec": {"identifiers": [
-                {"identifier": "cpu", "displayName": "cpu", "defaultCount": count}]}}))
-            .expect("a profile")
-        };
-        desk.book.profiles.insert(PodName::new("a", "slice"), profile("1"));
-        assert!(matches!(&desk.settle(at(0))[..], [Write::CreateSet(_), ..]));
-        desk.settle(at(0));
-        desk.book.profiles.insert(PodName::new("a", "slice"), profile("2"));
-        assert_eq!(desk.settle(at(0)), [], "only a write to the Notebook asks the webhook again");
-        desk.annotate("touched", Some("yes"));
-        let due = desk.settle(at(0));
-        assert!(
-            matches!(&due[..], [Write::PatchSet(..), Write::PatchStatus(..)]),
-            "which then restarts it: {due:?}"
-        );
-    }
-
-    #[test]
-    fn culling_stops_what_nobody_used_and_only_when_it_is_on() {
-        let mut desk = Desk::new(json!({}));
-        desk.pod_runs();
-        desk.settle(at(0));
-        desk.settle(at(0));
-        assert_eq!(desk.book.next_event(), None);
-        let data = [("ENABLE_CULLING", "true"), ("CULL_IDLE_TIME", "30")];
-        desk.book.culling =
-            Culling::from_data(&data.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
-        desk.settle(at(10));
-        assert_eq!(desk.book.next_event(), Some(at(40)));
-        let stops = |due: &[Write]| {
-            due.iter().any(|write| {
-                matches!(write, Write::PatchNotebook(_, patch)
-                if patch["metadata"]["annotations"][STOPPED].is_string())
-            })
-        };
-        assert!(!stops(&desk.settle(at(39))));
-        assert!(stops(&desk.settle(at(40))));
-    }
-}
+mod tests;

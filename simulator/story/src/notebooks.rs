@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use api::foreign::notebook::{LOCK, STOPPED};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -10,9 +11,6 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::store::{Revision, Shelf, path};
-
-/// The annotation that stops a Notebook.
-pub(crate) const STOPPED: &str = "kubeflow-resource-stopped";
 
 /// What has to be done about the pod of one Notebook.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,9 +26,10 @@ pub(crate) fn pod_key(namespace: &str, name: &str) -> String {
     path(namespace, &format!("{name}-0"))
 }
 
-/// Whether a Notebook is stopped.
+/// Whether a Notebook is stopped. The lock of its controller, which a new one has, is over here as soon as it is there.
 pub(crate) fn is_stopped(notebook: &DynamicObject) -> bool {
-    notebook.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(STOPPED))
+    let says = notebook.metadata.annotations.as_ref().and_then(|annotations| annotations.get(STOPPED));
+    says.is_some_and(|says| says != LOCK)
 }
 
 /// The next step for every Notebook whose pod is not as it should be, and for
@@ -103,7 +102,8 @@ fn pod_of(notebook: &DynamicObject) -> Option<Pod> {
     );
     meta.labels.get_or_insert_default().extend(labels);
     let copied = |(key, value): (&String, &String)| {
-        (!key.contains("notebook") && !key.contains("kubectl")).then(|| (key.clone(), value.clone()))
+        let is_own = key.contains("notebook") || key.contains("kubectl") || key == STOPPED;
+        (!is_own).then(|| (key.clone(), value.clone()))
     };
     let annotations: BTreeMap<_, _> =
         notebook.metadata.annotations.iter().flatten().filter_map(copied).collect();
@@ -162,6 +162,15 @@ mod tests {
         assert_eq!(keys, ["opendatahub.io/user"]);
         let (notebooks, pods) = shelves(Some(lab()), Some((**pod).clone()));
         assert_eq!(steps(&notebooks, &pods), []);
+    }
+
+    #[test]
+    fn a_locked_one_gets_its_pod_since_nobody_stopped_it() {
+        let mut locked = lab();
+        locked.metadata.annotations.get_or_insert_default().insert(STOPPED.to_owned(), LOCK.to_owned());
+        let (notebooks, pods) = shelves(Some(locked), None);
+        let [Step::Create(pod)] = &steps(&notebooks, &pods)[..] else { panic!("it is to run") };
+        assert!(!pod.metadata.annotations.as_ref().expect("some").contains_key(STOPPED));
     }
 
     #[test]

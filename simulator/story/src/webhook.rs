@@ -3,7 +3,7 @@
 
 use api::foreign::HardwareProfile;
 use kube::core::DynamicObject;
-use workbenches::profile::{Refused, Reviewed, newest, review};
+use workbenches::profile::{Refused, Reviewed, Workload, newest, review};
 
 use crate::store::{Shelf, path};
 
@@ -26,8 +26,11 @@ pub(crate) fn inject(notebook: &mut DynamicObject, profiles: &Shelf<DynamicObjec
         serde_json::from_value::<HardwareProfile>(profile).ok()
     };
     let written = serde_json::to_value(&*notebook).map_err(wrong)?;
-    let Reviewed { notebook: stored, warnings: _ } = review(newest(), written, None, find).map_err(|Refused(why)| {
-        format!("admission webhook \"hardwareprofile-notebook-injector.opendatahub.io\" denied the request: {why}")
+    let reviewed = review(newest(), Workload::Notebook, written, None, find);
+    let Reviewed { object: stored, warnings: _ } = reviewed.map_err(|Refused(why)| {
+        format!(
+            "admission webhook \"hardwareprofile-notebook-injector.opendatahub.io\" denied the request: {why}"
+        )
     })?;
     *notebook = serde_json::from_value(stored).map_err(wrong)?;
     Ok(())

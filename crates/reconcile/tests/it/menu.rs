@@ -4,6 +4,7 @@
 
 mod frozen;
 mod gpus;
+mod running;
 mod seats;
 
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+mod servers;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -44,14 +46,15 @@ fn each(
     notebook: &Value,
     before: Option<&Value>,
     profile: Option<&HardwareProfile>,
-) -> [Result<Reviewed, Refused>; 4] {
-    [0, 1, 2, 3].map(|n| review(&RULES[n], notebook.clone(), before, |_, _| profile.cloned()))
+) -> [Result<Reviewed, Refused>; 5] {
+    let review = |rules| review(rules, Workload::Notebook, notebook.clone(), before, |_, _| profile.cloned());
+    RULES.each_ref().map(review)
 }
 
 /// The pod's spec that each release stores, where all let it through.
-fn specs(profile: &HardwareProfile) -> [Value; 4] {
+fn specs(profile: &HardwareProfile) -> [Value; 5] {
     each(&lab(), None, Some(profile))
-        .map(|made| made.expect("the profile exists").notebook["spec"]["template"]["spec"].clone())
+        .map(|made| made.expect("the profile exists").object["spec"]["template"]["spec"].clone())
 }
 
 #[test]
@@ -68,7 +71,8 @@ fn keys_that_the_user_gave_stay_and_the_others_come_from_the_profile_in_every_re
 fn up_to_3_3_the_proxy_gets_a_slice_too() {
     let proxies =
         specs(&on_nodes()).map(|spec| spec["containers"][1]["resources"]["requests"][SLICE].clone());
-    assert_eq!(proxies, [json!("1"), json!("1"), Value::Null, Value::Null]);
+    let one = || json!("1");
+    assert_eq!(proxies, [one(), one(), one(), Value::Null, Value::Null]);
 }
 
 #[test]
@@ -78,7 +82,7 @@ fn limits_are_the_most_at_first_and_then_what_is_asked_for() {
     let most = json!({"cpu": "16", "memory": "64Gi"});
     let asked_and_most = json!({"cpu": "16", "memory": "64Gi", SLICE: "1"});
     let asked = json!({"cpu": "2", "memory": "32Gi", SLICE: "1"});
-    assert_eq!(limits, [most.clone(), most, asked_and_most, asked]);
+    assert_eq!(limits, [most.clone(), most.clone(), most, asked_and_most, asked]);
 }
 
 /// As the real webhook of 2.25 does, to which the release check compares it.
@@ -90,7 +94,7 @@ fn a_profile_that_says_little_adds_little() {
     let of = |spec: Value| serde_json::from_value(json!({"metadata": {}, "spec": spec})).expect("a profile");
     let reviewed = |profile: HardwareProfile| {
         let [first, ..] = each(&bare, None, Some(&profile));
-        first.expect("the profile exists").notebook
+        first.expect("the profile exists").object
     };
     assert_eq!(reviewed(of(json!({}))), bare, "nothing at all");
 
@@ -104,29 +108,44 @@ fn a_profile_that_says_little_adds_little() {
 }
 
 #[test]
-fn what_the_user_says_of_nodes_is_replaced_at_first_and_then_kept_beside() {
-    let [first, second, third, fourth] = specs(&on_nodes());
-    for spec in [first, second] {
+fn what_the_user_says_of_nodes_is_replaced_at_first_and_from_3_4_on_kept_beside() {
+    let [first, second, third, fourth, fifth] = specs(&on_nodes());
+    for spec in [first, second, third] {
         assert_eq!(spec["nodeSelector"], json!({"gpu": "yes"}));
         assert_eq!(spec["tolerations"], json!([{"key": "workload"}]));
     }
-    for spec in [third, fourth] {
+    for spec in [fourth, fifth] {
         assert_eq!(spec["nodeSelector"], json!({"gpu": "yes", "disk": "fast"}), "the profile wins");
         assert_eq!(spec["tolerations"], json!([{"key": "workload"}, {"key": "own"}]));
     }
 }
 
 #[test]
+fn in_3_2_and_3_3_what_the_user_says_of_nodes_goes_at_each_write_also_where_the_profile_says_nothing() {
+    let says_nothing = serde_json::from_value(json!({"metadata": {}, "spec": {}})).expect("a profile");
+    let mut queued = lab();
+    queued["metadata"]["labels"] = json!({QUEUE: "of-the-user"});
+    let [first, second, third, fourth, fifth] =
+        each(&queued, None, Some(&says_nothing)).map(|made| made.expect("the profile exists").object);
+    for untouched in [first, second, fourth, fifth] {
+        assert_eq!(untouched, queued);
+    }
+    let spec = &third["spec"]["template"]["spec"];
+    assert_eq!((&spec["nodeSelector"], &spec["tolerations"]), (&Value::Null, &Value::Null));
+    assert_eq!(third["metadata"]["labels"], json!({}));
+    assert_eq!(spec["containers"], queued["spec"]["template"]["spec"]["containers"]);
+}
+
+#[test]
 fn a_queue_gets_its_label_and_from_3_0_on_neither_selector_nor_tolerations() {
     let queued = |profile: &HardwareProfile| {
-        each(&lab(), None, Some(profile)).map(|made| made.expect("the profile exists").notebook)
+        each(&lab(), None, Some(profile)).map(|made| made.expect("the profile exists").object)
     };
-    for notebook in queued(&in_a_queue()) {
+    let of_the_user = json!({"gpu": "maybe", "disk": "fast"});
+    for (rules, notebook) in RULES.iter().zip(queued(&in_a_queue())) {
         assert_eq!(notebook["metadata"]["labels"][QUEUE], "gpus");
-        assert_eq!(
-            notebook["spec"]["template"]["spec"]["nodeSelector"],
-            json!({"gpu": "maybe", "disk": "fast"})
-        );
+        let stays = if rules.release == "3.2" { &Value::Null } else { &of_the_user };
+        assert_eq!(&notebook["spec"]["template"]["spec"]["nodeSelector"], stays, "{}", rules.release);
     }
     // Such a profile cannot be made today; one of release 2.25 may be left.
     let mut both = on_nodes();
@@ -134,7 +153,7 @@ fn a_queue_gets_its_label_and_from_3_0_on_neither_selector_nor_tolerations() {
         in_a_queue().spec.scheduling.expect("it has one").kueue;
     let selected =
         queued(&both).map(|notebook| notebook["spec"]["template"]["spec"]["nodeSelector"]["gpu"].clone());
-    assert_eq!(selected, ["yes", "maybe", "maybe", "maybe"]);
+    assert_eq!(selected, [json!("yes"), json!("maybe"), Value::Null, json!("maybe"), json!("maybe")]);
 }
 
 #[test]
@@ -145,10 +164,10 @@ fn a_profile_that_is_not_there_is_refused_and_a_workbench_whose_profile_is_gone_
     }
     let mut stopped = lab();
     stopped["metadata"]["annotations"]["kubeflow-resource-stopped"] = json!("2026-11-27T18:00:00Z");
-    let [.., third, fourth] = each(&stopped, Some(&lab()), None);
-    assert_eq!(third, Err(Refused(words.to_owned())), "it cannot even be stopped");
-    let let_through = fourth.expect("it is forgiven");
-    assert_eq!(let_through.notebook, stopped);
+    let [.., fourth, fifth] = each(&stopped, Some(&lab()), None);
+    assert_eq!(fourth, Err(Refused(words.to_owned())), "it cannot even be stopped");
+    let let_through = fifth.expect("it is forgiven");
+    assert_eq!(let_through.object, stopped);
     assert_eq!(let_through.warnings.len(), 1);
     // Another one that is not there is refused always.
     let mut other = stopped;
@@ -157,17 +176,19 @@ fn a_profile_that_is_not_there_is_refused_and_a_workbench_whose_profile_is_gone_
 }
 
 #[test]
-fn another_profile_takes_the_place_of_the_one_before_from_3_4_on() {
-    let was = review(newest(), lab(), None, |_, _| Some(on_nodes())).expect("it exists").notebook;
+fn another_profile_takes_the_place_of_the_one_before_from_3_4_on_and_its_resources_from_3_5_on() {
+    let made = review(newest(), Workload::Notebook, lab(), None, |_, _| Some(on_nodes()));
+    let was = made.expect("it exists").object;
     let mut changed = was.clone();
     changed["metadata"]["annotations"][PROFILE_NAME] = json!("queued");
-    let [_, second, third, fourth] =
-        each(&changed, Some(&was), Some(&in_a_queue())).map(|made| made.expect("it exists").notebook);
+    let [_, second, third, fourth, fifth] =
+        each(&changed, Some(&was), Some(&in_a_queue())).map(|made| made.expect("it exists").object);
     let spec = |notebook: &Value| notebook["spec"]["template"]["spec"].clone();
     assert_eq!(spec(&second)["nodeSelector"]["gpu"], "yes", "what was once written stays");
-    for notebook in [third, fourth] {
+    let cpu = |notebook: &Value| spec(notebook)["containers"][0]["resources"]["requests"]["cpu"].clone();
+    assert_eq!((cpu(&fourth), cpu(&fifth)), (json!("2"), json!("8")));
+    for notebook in [third, fourth, fifth] {
         assert_eq!(spec(&notebook)["nodeSelector"], Value::Null);
-        assert_eq!(spec(&notebook)["containers"][0]["resources"]["requests"]["cpu"], "8");
         assert_eq!(notebook["metadata"]["labels"][QUEUE], "gpus");
     }
 }
@@ -177,13 +198,14 @@ fn a_profile_that_is_not_named_any_more_takes_its_nodes_with_it_from_3_4_on() {
     let mut plain = lab();
     plain["spec"]["template"]["spec"]["tolerations"] = json!([]);
     plain["spec"]["template"]["spec"]["nodeSelector"] = json!({});
-    let was = review(newest(), plain, None, |_, _| Some(on_nodes())).expect("it exists").notebook;
+    let made = review(newest(), Workload::Notebook, plain, None, |_, _| Some(on_nodes()));
+    let was = made.expect("it exists").object;
     let mut freed = was.clone();
     freed["metadata"]["annotations"].as_object_mut().expect("a map").remove(PROFILE_NAME);
-    let [_, second, third, fourth] =
-        each(&freed, Some(&was), Some(&on_nodes())).map(|made| made.expect("nothing is named").notebook);
-    assert_eq!(second, freed);
-    for notebook in [third, fourth] {
+    let [_, second, third, fourth, fifth] =
+        each(&freed, Some(&was), Some(&on_nodes())).map(|made| made.expect("nothing is named").object);
+    assert_eq!((&second, &third), (&freed, &freed));
+    for notebook in [fourth, fifth] {
         let spec = &notebook["spec"]["template"]["spec"];
         assert_eq!((&spec["nodeSelector"], &spec["tolerations"]), (&Value::Null, &Value::Null));
         assert_eq!(spec["containers"][0]["resources"]["requests"][SLICE], "1", "the resources stay");
@@ -194,13 +216,13 @@ fn a_profile_that_is_not_named_any_more_takes_its_nodes_with_it_from_3_4_on() {
 fn a_workbench_without_a_container_of_its_own_gets_a_warning_from_3_4_on() {
     let mut strange = lab();
     strange["spec"]["template"]["spec"]["containers"][0]["name"] = json!("jupyter");
-    let [_, second, third, fourth] =
+    let [_, second, _, fourth, fifth] =
         each(&strange, None, Some(&on_nodes())).map(|made| made.expect("it exists"));
     let asks = |made: &Reviewed| {
-        made.notebook["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"][SLICE].clone()
+        made.object["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"][SLICE].clone()
     };
     assert_eq!((asks(&second), second.warnings.len()), (json!("1"), 0));
-    for made in [third, fourth] {
+    for made in [fourth, fifth] {
         assert_eq!((asks(&made), made.warnings.len()), (Value::Null, 1));
     }
 }
@@ -210,10 +232,10 @@ fn a_profile_without_a_namespace_is_one_of_its_own_and_that_is_written_down() {
     let mut lab = lab();
     lab["metadata"]["annotations"].as_object_mut().expect("a map").remove(PROFILE_NAMESPACE);
     for rules in &RULES {
-        let made = review(rules, lab.clone(), None, |namespace, name| {
+        let made = review(rules, Workload::Notebook, lab.clone(), None, |namespace, name| {
             (namespace == "a" && name == "slice").then(on_nodes)
         });
-        let made = made.expect("it is in the namespace of the Notebook").notebook;
+        let made = made.expect("it is in the namespace of the Notebook").object;
         assert_eq!(made["metadata"]["annotations"][PROFILE_NAMESPACE], "a", "{}", rules.release);
     }
 }
