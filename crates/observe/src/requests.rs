@@ -38,6 +38,7 @@ pub(crate) use kept::NamespaceReadings;
 pub use queued::{POD_GROUP, POD_SET};
 pub use queued_workloads::{QueuedCheck, QueuedSet, QueuedWorkload, QueuedWorkloads};
 pub(crate) use speakers::Speakers;
+pub use workbench::NO_CONTAINER;
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]

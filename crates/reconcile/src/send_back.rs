@@ -9,11 +9,13 @@
 //! - with the quota there, a plan serves all of that workload, and everybody who is served now;
 //! - the holder cannot take the quota back by force (preemption) when it returns.
 //!
-//! So that nothing goes in circles, a workload that has quota again has all of its time again. One workload of a
+//! So that nothing goes in circles, a workload that has quota again has all of its time again, and it is not sent
+//! back for those whom Kueue has passed over when it gave the quota back to it ([`in_vain`]). One workload of a
 //! queue gains at a time, nobody else is sent back while Kueue has not taken the quota yet, and whether somebody
 //! gains is asked at most [`ASKED_EACH_HOLD`] times in the time that a holder has: it costs a plan.
 
 mod admitted;
+mod in_vain;
 mod queue;
 mod room;
 
@@ -50,6 +52,19 @@ pub(crate) struct SentBack {
 
 /// Makes those answers `Retry` whose workloads hold quota that others can use.
 pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut [CheckAnswer]) -> SentBack {
+    let mut in_vain = BTreeMap::new();
+    let sent_back = among(input, planned, checks, &mut in_vain);
+    in_vain::tell(&in_vain, checks);
+    sent_back
+}
+
+/// The same, with those who keep their quota although others would gain by it, and how often Kueue gave it back to them.
+fn among(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    checks: &mut [CheckAnswer],
+    in_vain: &mut BTreeMap<Key, u32>,
+) -> SentBack {
     let before = &input.objects.unserved_quota;
     let nothing_is_known = input.obstacles.settling(input.now).is_some() || planned.plan.checked().is_none();
     if nothing_is_known || planned.report.gave_up.is_some() {
@@ -74,13 +89,18 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
     let asked = before.asked.filter(|_| !since.is_empty());
     let mut sent_back = SentBack { remembered: UnservedQuota { since, asked }, wake_at: None };
     let queues = queue::with_holders(input.objects, &sent_back.remembered.since, input.now);
-    let ends = |key: &Key| sent_back.remembered.since[key] + hold;
+    in_vain.extend(queues.iter().flat_map(Queue::in_vain).map(|(key, times)| (key.clone(), times)));
+    let hold_of = |key: &Key| {
+        let workload = input.objects.workloads.get(key);
+        workload.map_or(hold, |workload| in_vain::hold(input.objects, workload, hold))
+    };
+    let ends = |key: &Key| sent_back.remembered.since[key] + hold_of(key);
     let later = queues.iter().flat_map(|queue| &queue.holders).map(|holder| ends(holder.key));
     let later = later.filter(|at| *at > input.now).min();
     let due: Vec<Queue<'_>> = queues
         .into_iter()
         .map(|queue| queue.with_holders_only(|key| ends(key) <= input.now))
-        .filter(|queue| !queue.gains(&queue.holders).is_empty())
+        .filter(Queue::has_somebody_to_gain)
         .collect();
     let again = asked.map(|at| at + pause).filter(|at| *at > input.now && asked <= Some(input.now));
     if due.is_empty() || again.is_some() {
@@ -104,7 +124,7 @@ pub(crate) fn send_back(input: &Input<'_>, planned: &PlannedRound, checks: &mut 
         for key in holders {
             let Some(workload) = input.objects.workloads.get(key) else { continue };
             for answer in checks.iter_mut().filter(|answer| answer.workload == *key) {
-                goes_back(answer, workload, gains, hold);
+                goes_back(answer, workload, gains, hold_of(key));
             }
         }
     }
@@ -168,26 +188,13 @@ fn goes_back(answer: &mut CheckAnswer, workload: &Workload, gains: &Waiting<'_>,
         "its quota goes to {namespace}/{name}, which waits for it and can be served; it could not be served for \
          {hold:#}, and goes back into its queue; {}{}",
         answer.gist,
-        in_vain(retries)
+        in_vain::what_helps(retries)
     );
     answer.state = CheckState::Retry;
     answer.gist.clone_from(&message);
     answer.message = message;
     answer.updates.clear();
     answer.retry_after = Some(seconds);
-}
-
-/// What helps where Kueue gives the quota back to the same workload each time. From 0.17 on it does so: who is evicted
-/// is in the queue again at once, and those who wait only a second later (`requeueBatchPeriod` in its
-/// `pkg/cache/queue/inadmissible_workloads.go`). Nothing that a check may say keeps a workload out of the queue.
-fn in_vain(retries: i32) -> String {
-    match retries {
-        ..=1 => String::new(),
-        n => format!(
-            "; Kueue has given the quota back to it {n} times already: if this goes on, set spec.active of its Workload \
-             to false until it can be served"
-        ),
-    }
 }
 
 /// The delay in seconds: twice as long each time.
@@ -199,16 +206,6 @@ fn retry_after(retries: i32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_comes_to_nothing_again_and_again_is_told_with_what_helps() {
-        assert_eq!([-1, 0, 1].map(in_vain), ["", "", ""].map(str::to_owned));
-        assert!(
-            in_vain(2).contains("back to it 2 times already: if this goes on, set spec.active"),
-            "{}",
-            in_vain(2)
-        );
-    }
 
     #[test]
     fn the_delay_doubles_up_to_two_minutes() {

@@ -83,6 +83,13 @@ impl TemplateSpec {
         self.shape.containers.iter().zip(own).map(|(container, own)| asks(container, own, false))
     }
 
+    /// What its containers are called.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let own = self.containers.iter().map(Some).chain(std::iter::repeat(None));
+        let all = self.shape.containers.iter().zip(own);
+        all.map(|(container, own)| own.map_or(container.name.as_str(), |own| &own.name))
+    }
+
     /// What its init containers ask for.
     pub fn init_containers(&self) -> impl Iterator<Item = Asks<'_>> {
         let own = self.containers.iter().skip(self.shape.containers.len());

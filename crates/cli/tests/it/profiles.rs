@@ -145,6 +145,50 @@ fn a_workbench_a_pod_a_workload_and_a_profile_are_explained_by_the_name_that_peo
     assert_eq!(json["formatVersion"], 1);
 }
 
+/// Profiles of whole GPUs and of seats of shared ones are judged as those of slices are.
+#[test]
+fn a_profile_that_offers_whole_gpus_or_seats_of_them_is_explained_as_one_that_offers_something() {
+    let node = |name: &str, resource: &str| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
+                "nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "4",
+                "nvidia.com/mig.capable": "false", "pool": name}},
+            "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "250", resource: "4"},
+                "conditions": [{"type": "Ready", "status": "True"}]}})
+    };
+    let profile = |name: &str, resource: &str| {
+        let identifier = |resource: &str| json!({"identifier": resource, "displayName": resource, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+        json!({"apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+            "metadata": {"namespace": "redhat-ods-applications", "name": name},
+            "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]}})
+    };
+    let mut text = "apiVersion: snapshot.slicewright.io/v1\nkind: Snapshot\ntakenAt: 2026-11-20T08:00:00Z\ncluster: lab\nobjects:\n".to_owned();
+    for object in [
+        node("t4-1", "nvidia.com/gpu"),
+        node("t4-2", "nvidia.com/gpu.shared"),
+        profile("whole", "nvidia.com/gpu"),
+        profile("seat", "nvidia.com/gpu.shared"),
+        profile("slice-seat", "nvidia.com/mig-1g.10gb.shared"),
+        profile("plain", "example.com/fpga"),
+    ] {
+        text.push_str(&format!("  - {object}\n"));
+    }
+    let fleet = fleet_file("whole-and-seats", &text);
+    let explained =
+        |name: &str| run(&format!("explain profile {name} --fleet {fleet} -f examples/policies")).1;
+    for (name, resource) in [("whole", "nvidia.com/gpu"), ("seat", "nvidia.com/gpu.shared")] {
+        let said = explained(name);
+        assert!(said.contains(&format!("some node can have what it offers ({resource})")), "{said}");
+        assert!(!said.contains("it offers neither"), "{said}");
+    }
+    let never = explained("slice-seat");
+    assert!(
+        never.contains("it offers nvidia.com/mig-1g.10gb.shared, which no GPU of the fleet can have"),
+        "{never}"
+    );
+    assert!(!never.contains("some node can have") && !never.contains("it offers neither"), "{never}");
+    assert!(explained("plain").contains("it offers neither a slice nor a GPU"));
+}
+
 #[test]
 fn whose_pod_needs_a_slice_for_each_of_its_containers_is_told_why_and_how_to_have_one() {
     let fleet = fleet("sidecars");

@@ -7,15 +7,20 @@
 //! some of which wait, and rounds are played over it; with `queues` as well, the store also has workbenches,
 //! Kueue's workloads and model servers; with `unlike` as well, each of these asks for another amount of memory. With
 //! `agents`, each node has a node agent, which reports who holds its slices.
+//!
+//! With `goals`, rounds are played without and with queues, each in processes of their own, and it is said of each goal
+//! whether it holds; with `--goals`, the exit status says so, too.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod agents;
 #[path = "../../../planner/benches/clock/mod.rs"]
 mod clock;
+mod goals;
 mod queues;
 mod rounds;
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 
 use controller::store::{Change, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -274,7 +279,7 @@ struct Beside {
 }
 
 /// Fills our store as a fleet of OpenShift AI does, with or without what asks in it beside pods, and plays rounds.
-fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) {
+fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) -> goals::Figures {
     let before = resident();
     let has_queues = beside.queues;
     let mut store = Store::sparing();
@@ -318,6 +323,7 @@ fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) 
     let filled = resident();
     println!("filled: {:.0} MiB", filled - before);
     let played = rounds::play(&mut store, has_queues);
+    let most = memory("VmHWM:") - before;
     let objects = &store.objects;
     println!(
         "| nodes | pods | workbenches | workloads | model servers | agents | requests | filled, MiB | most, MiB | first round | next round | after a pod was written |"
@@ -333,14 +339,15 @@ fn rounds_over(nodes: usize, pods: usize, beside: Beside, alike: queues::Alike) 
         played.by_agents,
         played.requests,
         filled - before,
-        memory("VmHWM:") - before,
+        most,
         played.first,
         played.next,
         played.written,
     );
+    goals::Figures { most, first: played.first, next: played.next, written: played.written }
 }
 
-fn main() {
+fn main() -> ExitCode {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<usize> = arguments.iter().filter_map(|arg| arg.parse().ok()).collect();
@@ -350,10 +357,20 @@ fn main() {
         _ => [15_000, 150_000, 100],
     };
     let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
+    if is_said("goals") || is_said("--goals") {
+        let goals = goals::judge(&arguments);
+        let all = goals.iter().all(goals::Goal::holds);
+        goals.iter().for_each(|goal| println!("{goal}"));
+        return if all || !is_said("--goals") { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     if is_said("rounds") {
         let alike = if is_said("unlike") { queues::Alike::InNothing } else { queues::Alike::InAllButNames };
         let beside = Beside { queues: is_said("queues"), agents: is_said("agents") };
-        return rounds_over(nodes, pods, beside, alike);
+        let figures = rounds_over(nodes, pods, beside, alike);
+        if is_said(goals::FIGURES) {
+            println!("{}", figures.line());
+        }
+        return ExitCode::SUCCESS;
     }
     let kept = match (is_said("reflector"), is_said("whole")) {
         (true, _) => Kept::Reflector,
@@ -378,4 +395,5 @@ fn main() {
         after_nodes - before,
         after - after_nodes,
     );
+    ExitCode::SUCCESS
 }

@@ -54,7 +54,8 @@ pub fn page() -> String {
          StatefulSet if that says why, and on the Notebook otherwise. For anything else that waits in a queue without\n\
          a pod, the event is on the root owner (such as an InferenceService or a JobSet). The dashboard of OpenShift\n\
          AI shows the events of the pod, and without a pod those of the StatefulSet; the notebook controller repeats\n\
-         both on the Notebook.\n\n\
+         both on the Notebook. A workbench that requests no slice, since OpenShift AI applies its hardware profile to\n\
+         none of its containers, gets `SliceUnavailable` too, also on a pod that runs.\n\n\
          | type | reason | meaning |\n|---|---|---|\n",
     );
     for kind in Kind::ALL {

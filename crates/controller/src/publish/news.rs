@@ -22,8 +22,8 @@ use super::place::{Place, Places, reference};
 #[derive(Debug, Default)]
 pub struct SentEvents {
     requests: BTreeMap<RequestId, SentAnswer>,
-    /// What is wrong with objects of others, as it was told: object and
-    /// sentence.
+    /// What is wrong with objects of others, as it was told: object, with the
+    /// identity of that on which it was told, and sentence.
     problems: BTreeSet<(String, String)>,
     /// That the API's data went back in time: policy and sentence.
     restores: BTreeSet<(PolicyName, String)>,
@@ -276,16 +276,11 @@ fn of_retries(objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
     }
 }
 
-/// What is told of the menu, and of a workbench that gets nothing of it: the
-/// word, and what it means.
-pub(super) const PROBLEMS: [(&str, &str); 3] = [
+/// What is told of the menu: the word, and what it means.
+pub(super) const PROBLEMS: [(&str, &str); 2] = [
     (
         "ProfileProblem",
         "on a HardwareProfile: no user can get the slice that it offers, or the dashboard hides it; the note says why",
-    ),
-    (
-        "WorkbenchProblem",
-        "on a Notebook that requests no slice: its hardware profile is not applied to it; the note says why",
     ),
     ("MenuProblem", "on a GpuPartitionPolicy: no hardware profiles are published for it; the note says why"),
 ];
@@ -294,49 +289,53 @@ pub(super) const PROBLEMS: [(&str, &str); 3] = [
 /// nothing because of it. Nobody is told where there is no policy: then the
 /// slices are somebody else's business.
 fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
-    let answered: BTreeSet<String> = round
-        .answers
-        .iter()
-        .map(|answer| format!("Notebook {}/{}", answer.id.namespace, answer.id.name))
-        .collect();
     let mut now = BTreeSet::new();
     let any_policy = !round.planned.view.policies.is_empty();
     let menu = round.menu.problems.iter();
     let problems = round.planned.view.problems.iter().filter(|p| p.object.contains('/')).chain(menu);
+    let mut places: Option<Places<'_>> = None;
     for problem in problems.filter(|p| any_policy && p.severity == Severity::Warning) {
         let Some((kind, name)) = problem.object.split_once(' ') else { continue };
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let key = (namespace.to_owned(), name.to_owned());
-        let (regarding, reason) = match kind {
+        let draft = |regarding, warning, reason: &str, note| Draft {
+            regarding,
+            related: None,
+            warning,
+            reason: reason.to_owned(),
+            action: "Plan".to_owned(),
+            note,
+            once: problem.message.clone(),
+        };
+        let note = format!("it {}", problem.message);
+        let (draft, identity) = match kind {
             "HardwareProfile" => {
                 let Some(profile) = objects.hardware_profiles.get(&key) else { continue };
-                let api_version = "infrastructure.opendatahub.io/v1";
-                (reference(api_version, kind, &profile.metadata), PROBLEMS[0].0)
+                let regarding = reference("infrastructure.opendatahub.io/v1", kind, &profile.metadata);
+                (draft(regarding, true, PROBLEMS[0].0, note), String::new())
             }
-            // Who asked for something has an answer.
-            "Notebook" if !answered.contains(&problem.object) => {
-                let Some(notebook) = objects.notebooks.get(&key) else { continue };
-                (reference("kubeflow.org/v1", kind, &notebook.metadata.whole()), PROBLEMS[1].0)
+            // It asks for nothing, so it has no answer. It reads this where answers are, under the word for them.
+            "Notebook" if problem.field == observe::requests::NO_CONTAINER => {
+                let places = places.get_or_insert_with(|| Places::new(objects));
+                let id = RequestId { kind: kind.to_owned(), namespace: key.0, name: key.1, ordinal: 0 };
+                let Some(Place { regarding, identity }) = places.of_workbench(&id) else { continue };
+                let note = format!("not served: it requests neither a slice nor a GPU, since {note}");
+                // The uid, which the name of an event has, is not known of a StatefulSet.
+                let once = format!("{} {identity}", problem.message);
+                (Draft { once, ..draft(regarding, false, Kind::Unavailable.told().0, note) }, identity)
             }
             "GpuPartitionPolicy" => {
                 let Some(policy) = objects.policies.get(name) else { continue };
-                (reference(api::API_VERSION, kind, &policy.metadata), PROBLEMS[2].0)
+                let regarding = reference(api::API_VERSION, kind, &policy.metadata);
+                (draft(regarding, true, PROBLEMS[1].0, note), String::new())
             }
             _ => continue,
         };
-        let said = (problem.object.clone(), problem.message.clone());
-        if !told.problems.contains(&said) && !now.contains(&said) {
-            drafts.push(Draft {
-                regarding,
-                related: None,
-                warning: true,
-                reason: reason.to_owned(),
-                action: "Plan".to_owned(),
-                note: format!("it {}", problem.message),
-                once: problem.message.clone(),
-            });
+        let said = (format!("{} {identity}", problem.object), problem.message.clone());
+        let is_new = !told.problems.contains(&said);
+        if now.insert(said) && is_new {
+            drafts.push(draft);
         }
-        now.insert(said);
     }
     told.problems = now;
 }

@@ -21,8 +21,8 @@ pub(super) struct Place {
 /// The objects on which answers can be told.
 pub(super) struct Places<'a> {
     objects: &'a Objects,
-    /// Pods that wait for a node, by who stands behind them.
-    waiting: BTreeMap<RequestId, Arc<Pod>>,
+    /// Pods that have not ended, by who stands behind them.
+    pods: BTreeMap<RequestId, Arc<Pod>>,
     /// Owners of what has no pod yet, by kind, namespace and name, once somebody asks for one.
     owners: OnceCell<BTreeMap<Named<'a>, &'a OwnerReference>>,
 }
@@ -42,9 +42,9 @@ pub(super) fn reference(api_version: &str, kind: &str, meta: &ObjectMeta) -> Obj
 
 impl<'a> Places<'a> {
     pub(super) fn new(objects: &'a Objects) -> Self {
-        let waits = |pod: &Pod| matches!(pods::life(pod), pods::Life::Unschedulable | pods::Life::Waiting);
-        let waiting = requests::speakers(objects).into_iter().filter(|(_, pod)| waits(pod)).collect();
-        Self { objects, waiting, owners: OnceCell::new() }
+        let lives = |pod: &Pod| pods::life(pod) != pods::Life::Ended;
+        let pods = requests::speakers(objects).into_iter().filter(|(_, pod)| lives(pod)).collect();
+        Self { objects, pods, owners: OnceCell::new() }
     }
 
     /// Where the answer to a request is told. OpenShift AI's dashboard shows
@@ -57,14 +57,23 @@ impl<'a> Places<'a> {
     /// Others are told on their pod, and while there is none, as in a queue, on
     /// their root owner: OpenShift's console shows the events of both.
     pub(super) fn of_request(&self, id: &RequestId) -> Option<Place> {
-        if let Some(pod) = self.waiting.get(id) {
-            let identity = pod.metadata.uid.clone().unwrap_or_default();
-            return Some(Place { regarding: reference("v1", "Pod", &pod.metadata), identity });
+        let waits = |pod: &&Arc<Pod>| pods::life(pod) != pods::Life::Bound;
+        if let Some(pod) = self.pods.get(id).filter(waits) {
+            return Some(on_pod(pod));
         }
-        let key = (id.namespace.clone(), id.name.clone());
         if id.kind != "Notebook" {
             return self.root_owner(id);
         }
+        self.without_a_pod(id)
+    }
+
+    /// Where something else about a workbench is told: the same, and on its pod also if that has a node.
+    pub(super) fn of_workbench(&self, id: &RequestId) -> Option<Place> {
+        self.pods.get(id).map(|pod| on_pod(pod)).or_else(|| self.without_a_pod(id))
+    }
+
+    fn without_a_pod(&self, id: &RequestId) -> Option<Place> {
+        let key = (id.namespace.clone(), id.name.clone());
         let notebook = self.objects.notebooks.get(&key)?;
         let uid = notebook.metadata.uid.clone().unwrap_or_default();
         // A set that says why it makes no pod is there. It has the workbench's
@@ -97,6 +106,11 @@ impl<'a> Places<'a> {
         let identity = meta.uid.clone().unwrap_or_default();
         Some(Place { regarding: reference("kueue.x-k8s.io/v1beta2", "Workload", &meta.whole()), identity })
     }
+}
+
+fn on_pod(pod: &Pod) -> Place {
+    let identity = pod.metadata.uid.clone().unwrap_or_default();
+    Place { regarding: reference("v1", "Pod", &pod.metadata), identity }
 }
 
 /// Everybody who owns something that may be a request, by kind, namespace and name.

@@ -53,7 +53,7 @@ const OPERANDS: &[&str] = &["nvidia-", "gpu-feature-discovery"];
 const LONGEST_OWNER: usize = 512;
 
 /// Conditions of workloads that are read.
-const WORKLOAD_CONDITIONS: &[&str] = &["QuotaReserved", "Admitted", "Evicted", "Finished"];
+const WORKLOAD_CONDITIONS: &[&str] = &["QuotaReserved", "Admitted", "Evicted", "Requeued", "Finished"];
 
 /// Conditions of pods that are read.
 const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];

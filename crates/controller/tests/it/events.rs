@@ -134,6 +134,67 @@ fn the_menu_offers_what_nobody_can_have() {
     insta::assert_snapshot!("menu", story.text());
 }
 
+/// A workbench of two containers, of which none has its name, and a profile that offers a slice.
+fn whose_profile_is_applied_to_no_container() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.workbench("lab", "slice");
+    let key = ("team".to_owned(), "lab".to_owned());
+    let lab = std::sync::Arc::make_mut(cluster.objects.notebooks.get_mut(&key).expect("a workbench"));
+    lab.spec.template.spec.change(|spec| {
+        let named = |name: &str| k8s_openapi::api::core::v1::Container {
+            name: name.to_owned(),
+            ..Default::default()
+        };
+        spec.containers = vec![named("main"), named("proxy")];
+    });
+    let offers = |resource| json!({"identifier": resource, "displayName": resource, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+    let profile = json!({"metadata": {"namespace": "team", "name": "slice"},
+        "spec": {"identifiers": [offers("cpu"), offers("memory"), offers("nvidia.com/mig-1g.10gb")]}});
+    let profile = serde_json::from_value(profile).expect("a hardware profile");
+    cluster.objects.hardware_profiles.insert(("team".to_owned(), "slice".to_owned()), profile);
+    cluster
+}
+
+/// The pod of the workbench `lab`, which asks for no GPU, on a node or waiting for one.
+fn its_pod(cluster: &mut Cluster, on: Option<&str>) {
+    cluster.add_pod(json!({
+        "metadata": {"namespace": "team", "name": "lab-0", "uid": "u-lab-0", "labels": {"notebook-name": "lab"}},
+        "spec": {"nodeName": on, "containers": [{"name": "main"}, {"name": "proxy"}]},
+        "status": {"phase": if on.is_some() { "Running" } else { "Pending" }},
+    }));
+}
+
+/// Whoever gets nothing of its hardware profile is told once on each of the places where the dashboard looks.
+#[test]
+fn a_workbench_to_which_no_profile_is_applied_is_told_where_the_dashboard_looks() {
+    let note = "Normal SliceUnavailable (Plan): not served: it requests neither a slice nor a GPU, since it has the containers main, proxy, but none has the name lab of the workbench, so OpenShift AI from 3.4 on does not apply its hardware profile slice (up to 3.3, it applied it to every container); give one container this name";
+    let of_lab = |story: &Story| -> Vec<String> {
+        story.lines.iter().filter(|line| line.contains(" team/lab")).cloned().collect()
+    };
+    let mut cluster = whose_profile_is_applied_to_no_container();
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    let mut told = vec![format!("Notebook team/lab: {note}")];
+    assert_eq!(of_lab(&story), told, "it has nothing else");
+    // Its StatefulSet says why it makes no pod.
+    let key = ("team".to_owned(), "lab".to_owned());
+    cluster.objects.unmade.insert(key.clone(), "exceeded quota".to_owned());
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    told.push(format!("StatefulSet team/lab: {note}"));
+    assert_eq!(of_lab(&story), told);
+    // Then the pod comes, and runs: without the slice.
+    cluster.objects.unmade.remove(&key);
+    for on in [None, None, Some("n1"), Some("n1")] {
+        its_pod(&mut cluster, on);
+        story.next(&mut cluster);
+    }
+    told.push(format!("Pod team/lab-0: {note}"));
+    assert_eq!(of_lab(&story), told, "and on nothing else");
+}
+
 #[test]
 fn mig_manager_fails_whatever_is_tried() {
     let mut cluster = asks("1g.10gb");

@@ -133,7 +133,13 @@ pub(super) fn read(own: &Own<'_>, around: &Around<'_>, now: Timestamp) -> InName
             continue;
         }
         let found_at = |(id, _): &(&RequestId, _)| (&id.name, id.ordinal).cmp(&(&key.1, 0));
-        if speaking.find(found_at).is_some() {
+        if let Some((_, pod)) = speaking.find(found_at) {
+            // Its pod says what it wants. Who gets nothing of its hardware profile is told on the pod, too.
+            if workbench::has_no_container(notebook) && !pod.spec.as_ref().is_some_and(pods::asks_for_gpus) {
+                // Hardware profiles are not among what a reading is kept by.
+                let _ = clock.now();
+                problems.extend(workbench::without_its_profile(notebook, objects));
+            }
             continue;
         }
         let id = notebook_id(key);

@@ -6,12 +6,17 @@ use std::collections::BTreeMap;
 use api::foreign::HardwareProfile;
 use api::foreign::notebook::{Notebook, PROFILE_NAME};
 use k8s_openapi::api::core::v1::PodSpec;
+use mig::GpuResource;
 use planner::demand::Refusal;
 
 use super::Asked;
-use crate::objects::Objects;
+use crate::objects::{Objects, title};
 use crate::pods;
 use crate::problem::{Problem, Severity};
+
+/// The field of a workbench at which it is told that it requests no GPU, since its hardware profile is applied to none of
+/// its containers.
+pub const NO_CONTAINER: &str = "spec.template.spec.containers";
 
 /// How long the value of a label may be. The pod of a workbench, and the set
 /// that makes it, carry the workbench's name in one.
@@ -35,10 +40,26 @@ pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut
         None => missing(&mut asked, &format!("{namespace}/{name}"), problems),
         Some(profile) => match target(asked.spec.to_mut(), own_name) {
             Some(at) => apply(asked.spec.to_mut(), at, profile),
-            None => problems.push(no_container(&asked, &name, own_name)),
+            None if pods::asks_for_gpus(&asked.spec) => {}
+            None => problems.extend(not_applied(notebook, &name, profile)),
         },
     }
     asked
+}
+
+/// Whether a hardware profile that it names has no container to which it is applied.
+pub(super) fn has_no_container(notebook: &Notebook) -> bool {
+    let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
+    let template = &notebook.spec.template.spec;
+    // The store keeps no containers of a pod that has very many.
+    template.names().count() > 1 && template.names().all(|name| name != own_name)
+}
+
+/// That it requests nothing of what its hardware profile offers, for one whose containers request no GPU. Its pod starts
+/// without one, and nobody else says why.
+pub(super) fn without_its_profile(notebook: &Notebook, objects: &Objects) -> Option<Problem> {
+    let key = notebook.hardware_profile()?;
+    not_applied(notebook, &key.1, objects.hardware_profiles.get(&key)?)
 }
 
 /// The profile that it names is not there. What its own container asks for
@@ -63,13 +84,19 @@ fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn no_container(asked: &Asked<'_>, profile: &str, own_name: &str) -> Problem {
-    let names: Vec<_> = asked.spec.containers.iter().map(|c| c.name.as_str()).collect();
+fn not_applied(notebook: &Notebook, name: &str, profile: &HardwareProfile) -> Option<Problem> {
+    // What offers no GPU is somebody else's business.
+    let mut offered = profile.spec.identifiers.iter();
+    if !has_no_container(notebook) || !offered.any(|offer| GpuResource::is_one(&offer.identifier)) {
+        return None;
+    }
+    let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
+    let names: Vec<&str> = notebook.spec.template.spec.names().collect();
     let message = format!(
-        "has the containers {}, but none has the name {own_name} of the workbench, so its hardware profile {profile} is not applied; give one container this name",
+        "has the containers {}, but none has the name {own_name} of the workbench, so OpenShift AI from 3.4 on does not apply its hardware profile {name} (up to 3.3, it applied it to every container); give one container this name",
         names.join(", ")
     );
-    Problem::new(Severity::Warning, asked.object.clone(), message).field("spec.template.spec.containers")
+    Some(Problem::new(Severity::Warning, title("Notebook", &notebook.metadata), message).field(NO_CONTAINER))
 }
 
 /// The only container, or the one that is named like the workbench.

@@ -263,14 +263,58 @@ fn a_workbench_with_a_long_name_and_its_pod_under_another_are_one_request() {
     assert_eq!(request.evidence, Evidence::PendingPod);
 }
 
-#[test]
-fn a_profile_that_is_applied_to_no_container_is_told_of() {
+/// A workbench of two containers, of which none has its name.
+fn without_its_container() -> Value {
     let mut lab = with_profile(plain("lab"), "slice");
     lab["spec"]["template"]["spec"]["containers"] = json!([{"name": "main"}, {"name": "proxy"}]);
-    let seen = see(&[lab, profile("vision", "slice")]);
-    assert_eq!(seen.requests, []);
-    let told = texts(&seen.problems);
-    assert!(told.iter().any(|text| text.contains("none has the name lab of the workbench")), "{told:#?}");
+    lab
+}
+
+/// What is told of this workbench, before it has a pod and while its pod runs.
+fn told_of(lab: &Value, profile: &Value) -> Vec<String> {
+    let mut runs = pod_of("lab", Some("n1"));
+    let containers = lab["spec"]["template"]["spec"]["containers"].clone();
+    runs["spec"]["containers"] = containers;
+    let told = |objects: &[Value]| {
+        let seen = see(objects);
+        let of_it = |text: &String| text.starts_with("Notebook ");
+        texts(&seen.problems).into_iter().filter(of_it).collect::<Vec<_>>()
+    };
+    let before = told(&[lab.clone(), profile.clone()]);
+    assert_eq!(told(&[lab.clone(), profile.clone(), runs]), before, "with a pod");
+    before
+}
+
+#[test]
+fn a_profile_that_is_applied_to_no_container_is_told_of_before_and_while_the_pod_runs() {
+    let lab = without_its_container();
+    assert_eq!(see(&[lab.clone(), profile("vision", "slice")]).requests, []);
+    assert_eq!(
+        told_of(&lab, &profile("vision", "slice")),
+        [
+            "Notebook vision/lab: spec.template.spec.containers: has the containers main, proxy, but none has the name lab of the workbench, so OpenShift AI from 3.4 on does not apply its hardware profile slice (up to 3.3, it applied it to every container); give one container this name"
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_told_of_containers_where_no_gpu_is_missed() {
+    let nothing: [&str; 0] = [];
+    let mut of_cpu = profile("vision", "slice");
+    of_cpu["spec"]["identifiers"].as_array_mut().expect("a list").pop();
+    assert_eq!(told_of(&without_its_container(), &of_cpu), nothing, "nobody offered it a GPU");
+    // Up to 3.3 the profile is written into each container.
+    let mut asks = without_its_container();
+    for container in asks["spec"]["template"]["spec"]["containers"].as_array_mut().expect("a list") {
+        container["resources"] = json!({"limits": {"nvidia.com/mig-3g.40gb": "1"}});
+    }
+    assert_eq!(told_of(&asks, &profile("vision", "slice")), nothing, "it has what is offered");
+    let mut named = without_its_container();
+    named["spec"]["template"]["spec"]["containers"][1]["name"] = "lab".into();
+    let request = one(&[named.clone(), profile("vision", "slice")]);
+    assert_eq!(asks(&request), ["1 x 3g.40gb"]);
+    let told = told_of(&named, &profile("vision", "slice"));
+    assert_eq!(told, nothing, "it is applied to the container with the name");
 }
 
 /// A workbench that a quota of its namespace lets have no pod, its slice being

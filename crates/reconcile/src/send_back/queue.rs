@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use observe::objects::{Key, Objects};
 use observe::quota;
 
+use super::in_vain;
 use super::room::Room;
 
 /// Of so many that wait at most it is asked whether they can be served, the
@@ -19,8 +20,10 @@ const MOST_WAITING: usize = 32;
 #[derive(Clone)]
 pub(super) struct Holder<'a> {
     pub key: &'a Key,
-    workload: &'a Workload,
+    pub workload: &'a Workload,
     holds: Room,
+    /// Since when it has quota that Kueue gave back to it at once.
+    had_back: Option<Timestamp>,
 }
 
 /// A workload that waits for quota.
@@ -90,7 +93,8 @@ pub(super) fn with_holders<'a>(
             left: Room::left(object),
             gives_already: false,
         });
-        queue.holders.push(Holder { key, workload, holds: Room::held(workload) });
+        let had_back = in_vain::had_back_at_once(objects, workload);
+        queue.holders.push(Holder { key, workload, holds: Room::held(workload), had_back });
     }
     if queues.is_empty() {
         return Vec::new();
@@ -154,6 +158,11 @@ fn waits(objects: &Objects, key: &Key, workload: &Workload, now: Timestamp) -> b
         && workload.metadata.deletion_timestamp.is_none()
         && !is_held
         && pauses.is_none_or(|until| until.0 <= now)
+}
+
+/// Whether Kueue gave quota back to a holder at once although this one waited for it.
+fn passed_over(holder: &Holder<'_>, waiting: &Waiting<'_>) -> bool {
+    holder.had_back.is_some_and(|had_back| in_vain::waits_since_before(waiting.workload, had_back))
 }
 
 impl<'a> Queue<'a> {
@@ -233,9 +242,32 @@ impl<'a> Queue<'a> {
         gains
     }
 
+    /// Whether somebody gains for whom one of the holders may go.
+    pub(super) fn has_somebody_to_gain(&self) -> bool {
+        let gains = self.gains(&self.holders);
+        gains.iter().any(|(waiting, _)| self.holders.iter().any(|holder| self.may_go_for(holder, waiting)))
+    }
+
+    /// Those who keep their quota although others would gain by it, and how often in a row Kueue gave it back to them.
+    pub(super) fn in_vain(&self) -> Vec<(&'a Key, u32)> {
+        if self.holders.iter().all(|holder| holder.had_back.is_none()) {
+            return Vec::new();
+        }
+        let gains = self.gains(&self.holders);
+        let in_vain = |holder: &&Holder<'a>| gains.iter().any(|(waiting, _)| passed_over(holder, waiting));
+        let found = self.holders.iter().filter(in_vain);
+        found.map(|holder| (holder.key, in_vain::retries(self.objects, holder.workload))).collect()
+    }
+
+    /// Whether a holder may be sent back for one who waits: neither would it take the quota by force, nor did Kueue give it
+    /// back to it while that one waited already.
+    fn may_go_for(&self, holder: &Holder<'a>, waiting: &Waiting<'a>) -> bool {
+        !self.preempts(holder.workload, waiting.workload) && !passed_over(holder, waiting)
+    }
+
     /// Whose quota this workload needs: no more of them than that.
     pub(super) fn holders_for(&self, waiting: &Waiting<'a>) -> Option<Vec<&'a Key>> {
-        let may_go = self.holders.iter().filter(|holder| !self.preempts(holder.workload, waiting.workload));
+        let may_go = self.holders.iter().filter(|holder| self.may_go_for(holder, waiting));
         let mut goes: Vec<Holder<'a>> = Vec::new();
         let gets = |goes: &[Holder<'a>]| self.gains(goes).iter().any(|(gains, _)| gains.key == waiting.key);
         for holder in may_go {

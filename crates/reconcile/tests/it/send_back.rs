@@ -3,6 +3,8 @@
 //! is played here as it plays it.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod again;
+
 use std::sync::Arc;
 
 use api::foreign::Workload;

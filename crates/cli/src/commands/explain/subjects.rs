@@ -229,10 +229,10 @@ fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {
         .identifiers
         .iter()
         .map(|identifier| identifier.identifier.as_str())
-        .filter(|resource| resource.starts_with(mig::ProfileName::RESOURCE_PREFIX))
+        .filter(|resource| mig::GpuResource::is_one(resource))
         .collect();
     if offers.is_empty() {
-        facts.push("it offers no slice".to_owned());
+        facts.push("it offers neither a slice nor a GPU".to_owned());
     }
     let object = format!("HardwareProfile {}/{}", key.0, key.1);
     let problems: Vec<String> = question
