@@ -12,7 +12,7 @@ use e2e::process::{Den, Running};
 use e2e::{ports, wait};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use packaging::Helm;
+use packaging::{Helm, Render};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -183,11 +183,25 @@ async fn rehearse() -> anyhow::Result<()> {
     ensure!(
         clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_err()
     );
+    let checkout = clone.root().join("charts/slicewright");
+    let rendered = Helm::find()?.text(&checkout, &Render::default())?;
+    let image = format!("image: registry.rehearsal.dev/slicewright/slicewright:{VERSION}\n");
+    ensure!(rendered.contains(&image), "the chart of the released checkout does not have {image}");
+    says_that_it_is_published(&checkout)?;
 
     let registry = Registry::start().await?;
     let folder = TempDir::new()?;
     let first = published(&clone, &registry, &folder.path().join("first"))?;
     ensure!(first.len() == 7, "{first:?}");
+    let chart = format!("slicewright-{VERSION}.tgz");
+    run(Command::new("tar")
+        .arg("-xzf")
+        .arg(folder.path().join("first/files").join(chart))
+        .arg("-C")
+        .arg(folder.path()))?;
+    let archive = folder.path().join("slicewright");
+    Helm::find()?.text(&archive, &Render::default())?;
+    says_that_it_is_published(&archive)?;
     helm_installs(&registry, &first).await?;
     opm_reads(&registry, &first)?;
     is_signed(&registry, &first, &folder.path().join("first"))?;
@@ -199,6 +213,27 @@ async fn rehearse() -> anyhow::Result<()> {
     let sums = |which: &str| std::fs::read_to_string(folder.path().join(which).join("files/SHA256SUMS"));
     let (one, two) = (sums("first")?, sums("second")?);
     ensure!(one == two && one.lines().count() >= 6, "{one}\n{two}");
+    // Who installs the command for a job has to copy no digest.
+    let archive = format!("slicewright-v{VERSION}-linux-amd64.tar.gz");
+    let digest = one.lines().find_map(|line| line.strip_suffix(&archive)).unwrap_or("no digest").trim();
+    let script = std::fs::read_to_string(folder.path().join("first/files/install.sh"))?;
+    for line in [format!("VERSION={VERSION}"), format!("SHA256_AMD64={digest}")] {
+        ensure!(script.contains(&format!("\n{line}\n")), "install.sh has no line {line}:\n{script}");
+    }
+    Ok(())
+}
+
+/// What is true only until there is a release.
+const NOT_PUBLISHED: [&str; 2] = ["published yet", "until images are published"];
+
+/// Neither its values nor its page nor an error of the chart says that there is no image.
+fn says_that_it_is_published(chart: &Path) -> anyhow::Result<()> {
+    for file in packaging::archives::below(chart, "chart")? {
+        let text = String::from_utf8_lossy(&file.content);
+        for words in NOT_PUBLISHED {
+            ensure!(!text.contains(words), "{} says {words:?}", file.path);
+        }
+    }
     Ok(())
 }
 
@@ -221,6 +256,7 @@ async fn helm_installs(registry: &Registry, published: &[(String, String)]) -> a
     install.arg("--kubeconfig").arg(plane.kubeconfig());
     let told = tokio::task::spawn_blocking(move || run(&mut install)).await??;
     ensure!(told.contains("It changes nothing until there is a policy"), "{told}");
+    ensure!(!NOT_PUBLISHED.iter().any(|words| told.contains(words)), "{told}");
     let deployments: Api<Deployment> = Api::namespaced(client, OPERATOR_NAMESPACE);
     let spec = deployments.get("slicewright").await?.spec.context("a Deployment has a spec")?;
     let pod = spec.template.spec.context("a template has a spec")?;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs `slicewright` for a job:
 #   install.sh FOLDER
-# The version, where it is published, and what its archives must be: the only place of this repository that says so. The
-# digests are in the file `SHA256SUMS` of the release. No release exists yet, and no file has a digest of zeros.
+# The version, where it is published, and what its archives must be: the only place of this repository that says so.
+# A release has a copy of this file with its own version and digests. No file has a digest of zeros.
 set -eu
 VERSION=0.1.0
 REPOSITORY=https://github.com/slicewright/slicewright

@@ -39,6 +39,16 @@ impl System {
         }
     }
 
+    /// How people call the operating system.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::LinuxAmd64 | Self::LinuxArm64 => "Linux",
+            Self::DarwinAmd64 | Self::DarwinArm64 => "macOS",
+            Self::WindowsAmd64 => "Windows",
+        }
+    }
+
     /// How the program is called there.
     #[must_use]
     pub const fn program(self) -> &'static str {
@@ -124,6 +134,14 @@ pub fn digest(bytes: &[u8]) -> String {
     })
 }
 
+/// Where the script for jobs is, from the root of the repository.
+pub const INSTALLER: &str = "examples/policy-repo/install.sh";
+
+/// The script for jobs does not set a variable, or sets it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{INSTALLER} needs one line that begins with {0}=, where a release writes its own")]
+pub struct NoVariable(pub &'static str);
+
 /// Archives with their digests, as a release has them.
 #[derive(Clone, Debug)]
 pub struct Release<'a> {
@@ -141,6 +159,34 @@ impl Release<'_> {
     pub fn sums(&self) -> String {
         let Self { version, repository: _, archives } = self;
         archives.iter().map(|(system, digest)| format!("{digest}  {}\n", system.archive(version))).collect()
+    }
+
+    /// The script that installs the command for a job, of the one in `examples/policy-repo`: with the version, the place and
+    /// the digests of this release. A system without an archive keeps a digest of zeros, with which the script stops.
+    ///
+    /// # Errors
+    /// When the script has no line, or several, for one of them.
+    pub fn installer(&self, example: &str) -> Result<String, NoVariable> {
+        let Self { version, repository, archives } = self;
+        let mut lines = vec![("VERSION", (*version).to_owned()), ("REPOSITORY", (*repository).to_owned())];
+        let pinned = [(System::LinuxAmd64, "SHA256_AMD64"), (System::LinuxArm64, "SHA256_ARM64")];
+        for (system, variable) in pinned {
+            let archive = archives.iter().find(|(of, _)| *of == system);
+            lines.push((variable, archive.map_or_else(|| "0".repeat(64), |(_, digest)| digest.clone())));
+        }
+        let mut text = example.to_owned();
+        for (variable, value) in lines {
+            let begins = format!("{variable}=");
+            if text.lines().filter(|line| line.starts_with(&begins)).count() != 1 {
+                return Err(NoVariable(variable));
+            }
+            let set = text.lines().map(|line| match line.starts_with(&begins) {
+                true => format!("{begins}{value}\n"),
+                false => format!("{line}\n"),
+            });
+            text = set.collect();
+        }
+        Ok(text)
     }
 
     /// The manifest of krew's plugin.

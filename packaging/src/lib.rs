@@ -9,6 +9,7 @@ mod helm;
 pub mod previous;
 pub mod project;
 pub mod support;
+pub mod values;
 
 pub use helm::{Error, Helm, KUBERNETES, REGISTRY, Render};
 

@@ -31,6 +31,9 @@ pub struct Oldest {
     pub kubernetes: String,
     /// Of OpenShift.
     pub openshift: String,
+    /// Of OpenShift AI, where there is one.
+    #[serde(rename = "openshiftAI")]
+    pub openshift_ai: String,
     /// Of Helm.
     pub helm: String,
 }
@@ -131,11 +134,11 @@ impl Support {
     /// The page.
     #[must_use]
     pub fn page(&self) -> String {
-        let Oldest { kubernetes, openshift, helm } = &self.oldest;
+        let Oldest { kubernetes, openshift, openshift_ai, helm } = &self.oldest;
         let mut page = format!(
             "# Supported versions\n\nThis page is generated from `{FILE}`; do not edit it. The minimum versions are \
-             Kubernetes {kubernetes}, OpenShift {openshift} and,\nfor the chart, Helm {helm}. Newer versions are \
-             expected to work; the table says which were tested, and how.\n\n| evidence | meaning |\n|---|---|\n"
+             Kubernetes {kubernetes}, OpenShift {openshift}, with\nOpenShift AI {openshift_ai} if there is one, and, for the \
+             chart, Helm {helm}. Newer versions are expected to work; the table says\nwhich were tested, and how.\n\n| evidence | meaning |\n|---|---|\n"
         );
         for (seen, meaning) in &self.seen {
             let _ = writeln!(page, "| {} | {meaning} |", seen.word());

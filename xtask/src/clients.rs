@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::building;
 use crate::installing::Install;
-use crate::needs;
+use crate::needs::{self, NAMESPACES};
 use crate::python::{self, PYTHON};
 use crate::sim_lib;
 use crate::steps::{self, Action, Step, Tool};
@@ -100,14 +100,6 @@ const TOOLS: [Use; 2] = [Use::ControlPlane, Use::Clients];
 
 /// The test modules whose clients are Python programs.
 const PYTHON_TESTS: [&str; 2] = ["python::", "captured::"];
-
-/// A mount namespace, in which a program sees the PCI devices of the
-/// simulated node and not those of this machine.
-const NAMESPACES: Tool = Tool {
-    name: "a mount namespace for a program (unshare)",
-    probe: &["sh", "-c", "unshare --mount true || unshare --map-root-user --mount true"],
-    install: Install::ByHand("install util-linux, and run as root or where user namespaces are allowed"),
-};
 
 /// The steps, one for each kind of client.
 pub(crate) fn steps(sources: &Sources) -> Vec<Step> {

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 
 use crate::building;
 use crate::image;
-use crate::needs;
+use crate::needs::{self, NAMESPACES};
 use crate::rights;
 use crate::steps::Tool;
 use crate::tools::{self, Binary, GIT, Sources, Use};
@@ -89,8 +89,13 @@ enum Provider {
 const OF_THE_RELEASE: &[Use] = &[Use::Bundle, Use::Release, Use::Publish];
 
 /// What some of the release check's scenarios take from this machine, by a part of their names.
-const OTHER_NEEDS: [(&str, &[Tool]); 3] =
-    [("flux", &[GIT]), ("rehearsal", image::RELEASED), ("must_gather", image::MUST_GATHER)];
+pub(crate) const OTHER_NEEDS: [(&str, &[Tool]); 4] = [
+    ("flux", &[GIT]),
+    ("rehearsal", image::RELEASED),
+    ("must_gather", image::MUST_GATHER),
+    // The training operator wants its certificate under a fixed path.
+    ("workloads", &[NAMESPACES]),
+];
 
 /// What is built for this run. The operator's rights are those of the chart, wherever it runs.
 fn uses(args: &Args) -> Vec<Use> {
@@ -256,6 +261,8 @@ mod tests {
     fn what_a_run_needs_is_known_before_its_first_build_and_depends_on_what_is_asked_for() {
         assert_eq!(takes(&["queues"]), ["Go"]);
         assert_eq!(takes(&["--release", "flux"]), ["Go", GIT.name]);
+        assert_eq!(takes(&["--release", "workloads"]), ["Go", NAMESPACES.name]);
+        assert!(takes(&["--release", "must_gather"]).contains(&NAMESPACES.name));
         let all = takes(&["--release"]);
         for tool in image::RELEASED.iter().chain(image::MUST_GATHER) {
             assert!(all.contains(&tool.name), "{}: {all:?}", tool.name);

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 
 use crate::building;
 use crate::installing::Install;
-use crate::needs::{self, MUSL};
+use crate::needs::{self, MUSL, NAMESPACES};
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
 use crate::tools::{self, CC, GIT, GO, Sources};
@@ -65,8 +65,8 @@ const EMULATOR: Tool = Tool {
 /// What the image of a release needs.
 pub(crate) const RELEASED: &[Tool] = &[GIT, PYTHON, MUSL, MUSL_ARM64, CC, GATHERED];
 
-/// What the image for must-gather needs.
-pub(crate) const MUST_GATHER: &[Tool] = &[PYTHON, MUSL, CC, GATHERED];
+/// What the image for must-gather needs, and who runs it with nothing around it.
+pub(crate) const MUST_GATHER: &[Tool] = &[PYTHON, MUSL, CC, GATHERED, NAMESPACES];
 
 /// All that `cargo xtask image` needs for these arguments.
 pub(crate) fn needed<'a>(sources: &Sources, arguments: impl IntoIterator<Item = &'a str>) -> Vec<Tool> {

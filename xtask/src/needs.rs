@@ -15,6 +15,14 @@ pub(crate) const MUSL: Tool = Tool {
     install: Install::Command("rustup target add \"$(uname -m)-unknown-linux-musl\""),
 };
 
+/// A mount namespace, in which a program sees other files than this machine has: the PCI devices of a simulated node, its
+/// certificate under a fixed path, an image and nothing around it.
+pub(crate) const NAMESPACES: Tool = Tool {
+    name: "a mount namespace for a program (unshare)",
+    probe: &["sh", "-c", "unshare --mount true || unshare --map-root-user --mount true"],
+    install: Install::ByHand("install util-linux, and run as root or where user namespaces are allowed"),
+};
+
 /// The compiler whose sanitizers have no stable name yet.
 pub(crate) const NIGHTLY: Tool = Tool {
     name: "a nightly Rust",

@@ -114,6 +114,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         },
         Step {
             after: Some("tools"),
+            tools: &[needs::NAMESPACES],
             ..step(
                 "workloads",
                 "real KServe, KubeRay, trainers and OpenShift AI's webhook make pods, and people read who waits and why",
@@ -226,6 +227,23 @@ mod tests {
         assert_eq!(named(&["tools", "flux"]), ["tools", "flux"]);
         assert_eq!(named(&["kind"]), ["kind"], "this one builds what it uses");
         assert!(named(&[]).is_empty(), "all of them");
+    }
+
+    /// A scenario of the release check takes the same from the machine, whoever starts it.
+    #[test]
+    fn a_step_that_runs_scenarios_looks_for_what_they_look_for() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let steps = all(&Sources::kept_in(nowhere.path())).unwrap();
+        let mut many = 0;
+        for (part, needed) in crate::e2e::OTHER_NEEDS {
+            let step = steps.iter().find(|step| step.name == part.replace('_', "-"));
+            let step = step.unwrap_or_else(|| panic!("no step runs the scenarios {part}"));
+            for tool in needed {
+                assert!(step.tools.contains(tool), "{} does not look for {}", step.name, tool.name);
+                many += 1;
+            }
+        }
+        assert!(many > 10, "{many}");
     }
 
     /// In a workflow a missing tool is a failure, after hours. The machines of a forge have a container engine, a C

@@ -11,6 +11,7 @@ pub mod admission;
 pub mod advance;
 pub mod answers;
 pub mod conditions;
+pub mod discreet;
 mod gangs;
 pub mod gpu_node;
 pub mod input;

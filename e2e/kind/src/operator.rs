@@ -97,10 +97,12 @@ fn upgrade(cluster: &Cluster<'_>, place: &Place, more: &[String]) -> anyhow::Res
 }
 
 /// What is different from the chart's defaults.
-fn values(digest: &str) -> [String; 6] {
+fn values(digest: &str) -> [String; 7] {
     [
         // As `cargo xtask image` names what is loaded and never pulled.
         "image.registry=localhost".to_owned(),
+        // A release writes another into the chart's values.
+        "image.repository=slicewright/slicewright".to_owned(),
         // Another image goes by the same tag: pods of an earlier one are replaced.
         format!("podAnnotations.image={}", digest.trim()),
         format!("gpuOperator.namespace={}", gpus::NAMESPACE),

@@ -41,8 +41,8 @@ pub const PLACES: &[Place] = &[
 /// A place that is not there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file} has no {words:?}: correct the lists in packaging/release/src/bump.rs and home.rs, by which a release finds \
-     its version and its registry"
+    "{file} has no {words:?}: correct the lists in packaging/release/src/bump.rs, home.rs and released.rs, by which a \
+     release finds its version, its registry, and what was true before it"
 )]
 pub struct NoPlace {
     file: String,

@@ -8,7 +8,12 @@ use image::artifact::Artifact;
 use packaging::archives::{File, below, packed};
 use packaging::bundle::Image;
 use packaging::project::Project;
+use packaging::values::{NoLine, readme, set};
 use serde_json::{Value, json};
+
+use crate::bump::NoPlace;
+use crate::home::Home;
+use crate::released;
 
 /// What Helm calls a chart in a registry.
 const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
@@ -29,6 +34,15 @@ pub enum Error {
         /// Which line.
         line: String,
     },
+    /// What a release writes has no place.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    /// Its values do not say where the images are.
+    #[error(transparent)]
+    NoValue(#[from] NoLine),
+    /// Its values are not what they should be.
+    #[error("values.yaml: {0}")]
+    Values(String),
     /// Its description is not what it should be.
     #[error("Chart.yaml: {0}")]
     Syntax(String),
@@ -64,21 +78,11 @@ pub struct Images<'a> {
 }
 
 /// Values that name the images.
-fn values(text: &str, images: Images<'_>) -> Result<String, Error> {
-    let Images { operator: image, agent } = images;
-    let (host, repository) = image.repository.split_once('/').unwrap_or((&image.repository, ""));
-    let (_, repository_of_agent) = agent.repository.split_once('/').unwrap_or((&agent.repository, ""));
-    let mut text = text.to_owned();
-    for (from, to) in [
-        ("  registry: \"\"", format!("  registry: {host}")),
-        ("  repository: slicewright/slicewright", format!("  repository: {repository}")),
-        ("  digest: \"\"", format!("  digest: {}", image.digest)),
-        ("    repository: slicewright/agent", format!("    repository: {repository_of_agent}")),
-        ("    digest: \"\"", format!("    digest: {}", agent.digest)),
-    ] {
-        text = line("values.yaml", &text, from, &to)?;
-    }
-    Ok(text)
+fn values(text: &str, images: Images<'_>, home: Home<'_>) -> Result<String, Error> {
+    let Images { operator, agent } = images;
+    let text = released::released(released::VALUES, text, home, home)?;
+    let text = set(&text, "  digest: ", &operator.digest)?;
+    Ok(set(&text, "    digest: ", &agent.digest)?)
 }
 
 /// The description, with what ArtifactHub shows.
@@ -123,13 +127,27 @@ pub fn chart(
             || path.ends_with("/README.md.head")
             || path.ends_with(".test.yaml")
     };
+    let (registry, _) =
+        images.operator.repository.rsplit_once('/').unwrap_or((&images.operator.repository, ""));
+    let home = Home { repository: &project.repository, registry };
+    let read = |name: &str| std::fs::read_to_string(folder.join(name));
+    // Whoever publishes a checkout that was not released is told nothing that is false, either.
+    let released =
+        |name: &str, text: &str| released::released(&format!("charts/slicewright/{name}"), text, home, home);
+    let values = values(&read("values.yaml")?, images, home)?;
+    let page = readme(&released("README.md.head", &read("README.md.head")?)?, &values)
+        .map_err(|error| Error::Values(error.to_string()))?;
     let mut files: Vec<File> =
         below(folder, "slicewright")?.into_iter().filter(|file| !ignored(&file.path)).collect();
     let mut description = Value::Null;
     for file in &mut files {
         let text = String::from_utf8_lossy(&file.content).into_owned();
         match file.path.as_str() {
-            "slicewright/values.yaml" => file.content = values(&text, images)?.into_bytes(),
+            "slicewright/values.yaml" => file.content = values.clone().into_bytes(),
+            "slicewright/README.md" => file.content = page.clone().into_bytes(),
+            "slicewright/templates/_helpers.tpl" => {
+                file.content = released("templates/_helpers.tpl", &text)?.into_bytes();
+            }
             "slicewright/Chart.yaml" => {
                 let text = described(&text, images, project, changes)?;
                 description =
@@ -193,6 +211,21 @@ mod tests {
         assert!(error.contains("- name: Slicewright"), "{error}");
     }
 
+    /// The chart of this checkout, published.
+    fn published(operator: &Image, agent: &Image) -> (Chart, tempfile::TempDir) {
+        let text = "repository: https://forge.dev/gpu/slicewright\nregistry: registry.dev/gpu\nmaintainer:\n  \
+            name: GPU team\n  email: gpu@forge.dev\nsecurity: security@forge.dev\nplaceholders: []\n";
+        let project = Project::parse(text).unwrap();
+        let chart = chart(&packaging::chart(), Images { operator, agent }, &project, &[]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join(&chart.name);
+        std::fs::write(&archive, &chart.archive).unwrap();
+        let mut tar = std::process::Command::new("tar");
+        let unpacked = tar.arg("-xzf").arg(archive).arg("-C").arg(folder.path()).status().unwrap();
+        assert!(unpacked.success());
+        (chart, folder)
+    }
+
     /// What Helm would render of it: the lines are found by their text, and a changed file must not go unnoticed.
     #[test]
     fn the_values_name_both_images_by_digest_and_their_registry_once() {
@@ -200,14 +233,29 @@ mod tests {
             format!("registry.example.dev/gpu/{name}@sha256:{}", digit.repeat(64)).parse().unwrap()
         };
         let (operator, agent) = (image("slicewright", "a"), image("agent", "b"));
-        let text = std::fs::read_to_string(packaging::chart().join("values.yaml")).unwrap();
-        let text = values(&text, Images { operator: &operator, agent: &agent }).unwrap();
-        let values: Value = serde_saphyr::from_str(&text).unwrap();
+        let (_, folder) = published(&operator, &agent);
+        let read =
+            |name: &str| std::fs::read_to_string(folder.path().join("slicewright").join(name)).unwrap();
+        let values: Value = serde_saphyr::from_str(&read("values.yaml")).unwrap();
         assert_eq!(values["image"]["registry"], "registry.example.dev");
         assert_eq!(values["image"]["repository"], "gpu/slicewright");
         assert_eq!(values["image"]["digest"], operator.digest.to_string());
         assert_eq!(values["agent"]["image"]["registry"], "", "the operator's");
         assert_eq!(values["agent"]["image"]["repository"], "gpu/agent");
         assert_eq!(values["agent"]["image"]["digest"], agent.digest.to_string());
+
+        // Its page has the same values, and nothing of it says that there is no image.
+        let page = read("README.md");
+        for says in [&operator.digest, &agent.digest, "registry.example.dev", "gpu/agent"] {
+            assert!(page.contains(&format!("| `\"{says}\"` |")), "{says} is not in the table:\n{page}");
+        }
+        let all = below(&folder.path().join("slicewright"), "slicewright").unwrap();
+        assert!(all.len() > 20, "{}", all.len());
+        for file in all {
+            let text = String::from_utf8_lossy(&file.content).to_lowercase();
+            for words in ["published yet", "until images are published"] {
+                assert!(!text.contains(words), "{}: {words}", file.path);
+            }
+        }
     }
 }

@@ -8,9 +8,11 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use packaging::bundle::Image;
 use packaging::project::{FILE, Project};
+use packaging::values;
 use release::bump::{self, PLACES};
 use release::changelog;
 use release::home::{self, Home};
+use release::released;
 use release::version::Version;
 
 /// Writes the next version into the checkout.
@@ -59,17 +61,20 @@ fn at_home(files: &mut BTreeMap<String, String>, project: &Project) -> anyhow::R
     let named = manifest.lines().find_map(|line| line.strip_prefix("repository = \""));
     let old = named.and_then(|rest| rest.strip_suffix('"')).context("Cargo.toml names no repository")?;
     let unreleased = Image::unreleased().repository;
-    let registry = unreleased.rsplit_once('/').map_or(unreleased.as_str(), |(registry, _)| registry);
-    let from = Home { repository: old, registry };
+    let unreleased = unreleased.rsplit_once('/').map_or(unreleased.as_str(), |(registry, _)| registry);
+    let before = values::publisher(&read(released::VALUES)?);
+    let from = Home { repository: old, registry: before.as_deref().unwrap_or(unreleased) };
     let to = Home { repository: &project.repository, registry: &project.registry };
     let named = git(&["grep", "-I", "--files-with-matches", "--fixed-strings", home::owner(old)])?;
     let places = home::IMAGES.iter().map(|place| place.file);
+    let places = places.chain(released::TOLD.iter().map(|told| told.file)).chain([released::VALUES]);
     // The project's file says it by hand.
     let all: BTreeSet<&str> = named.lines().chain(places).filter(|file| *file != FILE).collect();
     for file in all {
         let raised = files.get(file);
         let before = raised.map_or_else(|| read(file), |text| Ok(text.clone()))?;
         let moved = home::moved(file, &before, from, to)?;
+        let moved = released::released(file, &moved, from, to)?;
         if raised.is_some() || moved != before {
             files.insert(file.to_owned(), moved);
         }

@@ -76,8 +76,8 @@ fn downloads(args: &Args, out: &Path) -> anyhow::Result<()> {
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-            let wanted =
-                name.ends_with(".cdx.json") || name.ends_with(".tar.gz") || name == "slicewright.yaml";
+            let named = ["slicewright.yaml", "install.sh"].contains(&name.as_str());
+            let wanted = named || name.ends_with(".cdx.json") || name.ends_with(".tar.gz");
             if wanted {
                 write(&out.join(&name), &std::fs::read(&path)?)?;
             }

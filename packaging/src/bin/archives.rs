@@ -1,4 +1,4 @@
-//! Writes the archives of the command, their sums, and krew's manifest.
+//! Writes the archives of the command, their sums, krew's manifest, and the script that installs it for a job.
 
 use std::fs;
 use std::io::Write;
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
-use packaging::archives::{File, Release, System, below, digest, packed};
+use packaging::archives::{File, INSTALLER, Release, System, below, digest, packed};
 
-/// Writes the archives of the command, their sums, and krew's manifest.
+/// Writes the archives of the command, their sums, krew's manifest, and the script that installs it for a job.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask archives")]
 struct Args {
@@ -72,6 +72,11 @@ fn main() -> anyhow::Result<()> {
     }
     let release = Release { version, repository: env!("CARGO_PKG_REPOSITORY"), archives };
     fs::write(out.join("SHA256SUMS"), release.sums())?;
+    let example = fs::read_to_string(packaging::root().join(INSTALLER))
+        .with_context(|| format!("cannot read {INSTALLER}"))?;
+    let installer = out.join("install.sh");
+    fs::write(&installer, release.installer(&example)?)?;
+    writeln!(stdout, "{} installs the command for a job", installer.display())?;
     let manifest = out.join("slicewright.yaml");
     fs::write(&manifest, release.manifest())?;
     writeln!(stdout, "{} is krew's manifest", manifest.display())?;

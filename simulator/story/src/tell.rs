@@ -3,7 +3,7 @@
 
 use api::gpu_node::GpuNodeSpec;
 use api::{GpuNode, GpuPartitionPolicyStatus, condition};
-use reconcile::{Round, remembered};
+use reconcile::{Round, discreet, remembered};
 use rollout::Progress;
 
 use crate::entry::Who;
@@ -37,8 +37,10 @@ pub(crate) fn publish(world: &mut World, round: &Round) {
         write_status(world, &policy.0, status);
     }
     for answer in &round.answers {
-        let who = format!("{}/{}", answer.id.namespace, answer.id.name);
-        world.tell(&who, &answer.gist, &answer.text);
+        let (namespace, name) = (&answer.id.namespace, &answer.id.name);
+        // As the operator tells it unless it is told otherwise: others' pods are counted, and not named.
+        let text = discreet::for_those_of(namespace, &answer.text, |node| world.nodes.get(node).is_some());
+        world.tell(&format!("{namespace}/{name}"), &answer.gist, &text);
     }
     for problem in &round.planned.view.problems {
         if let Some(name) = problem.object.strip_prefix("HardwareProfile ") {

@@ -56,6 +56,19 @@ fn every_workflow_says_what_it_may_and_pull_requests_run_the_gate() {
     assert_eq!(steps.last().unwrap()["run"], ".ci/run");
 }
 
+/// The gate leaves this out, since its database is downloaded: somebody has to ask.
+#[test]
+fn known_vulnerabilities_are_looked_up_every_night() {
+    let workflow = yaml(&root().join(".github/workflows/advisories.yaml"));
+    let cron = workflow["on"]["schedule"][0]["cron"].as_str().unwrap_or_default();
+    assert!(cron.ends_with(" * * *"), "not every day: {cron:?}");
+    let steps = workflow["jobs"]["check"]["steps"].as_array().unwrap();
+    let last = steps.last().unwrap()["run"].as_str().unwrap_or_default();
+    let step = last.strip_prefix("cargo xtask test ").unwrap_or_else(|| panic!("it runs {last:?}"));
+    let gate = std::fs::read_to_string(root().join("xtask/src/gate.rs")).unwrap();
+    assert!(gate.contains(&format!("const ADVISORIES: &str = {step:?};")), "the gate has no step {step:?}");
+}
+
 #[test]
 fn a_tag_publishes_what_is_tagged_and_signs_it_and_the_release_check_keeps_its_log() {
     let workflow = std::fs::read_to_string(root().join(".github/workflows/release.yaml")).unwrap();

@@ -23,14 +23,19 @@ impl Bare {
         Self { folder }
     }
 
-    /// What a task says on it, and what cargo was asked for meanwhile.
-    fn types(&self, words: &[&str]) -> (String, String) {
+    /// A task that is started on it.
+    fn xtask(&self, words: &[&str]) -> Command {
         let cache = self.folder.path().join("cache");
-        let asked = self.folder.path().join("asked");
-        std::fs::write(&asked, "").unwrap();
         let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
         xtask.args(words).env_clear().env("PATH", self.folder.path()).env("SLICEWRIGHT_TOOLS", cache);
-        let output = xtask.output().unwrap();
+        xtask
+    }
+
+    /// What a task says on it, and what cargo was asked for meanwhile.
+    fn types(&self, words: &[&str]) -> (String, String) {
+        let asked = self.folder.path().join("asked");
+        std::fs::write(&asked, "").unwrap();
+        let output = self.xtask(words).output().unwrap();
         assert!(!output.status.success(), "{words:?}");
         let said = String::from_utf8(output.stderr).unwrap();
         (said, std::fs::read_to_string(asked).unwrap())
@@ -40,9 +45,14 @@ impl Bare {
 #[test]
 fn a_task_says_what_is_missing_before_it_builds_anything() {
     let bare = Bare::new();
-    let tasks: [(&[&str], &[&str]); 16] = [
+    let tasks: [(&[&str], &[&str]); 19] = [
         (&["e2e"], &["Go"]),
         (&["e2e", "--release", "rehearsal"], &["Go", "Python 3 with venv", "a C compiler"]),
+        (&["e2e", "--release", "workloads"], &["Go", "a mount namespace for a program (unshare)"]),
+        (
+            &["e2e", "--release", "must_gather"],
+            &["the programs in the image for must-gather", "a mount namespace for a program (unshare)"],
+        ),
         (&["tools"], &["Go", "a C compiler"]),
         (&["chart"], &["Go"]),
         (&["bundle"], &["Go"]),
@@ -51,6 +61,17 @@ fn a_task_says_what_is_missing_before_it_builds_anything() {
         (&["clients", "python"], &["Python 3 with venv"]),
         (&["kind", "up"], &["Go", "dockerd", "mmdebstrap"]),
         (&["kind", "story"], &["Go", "Python 3 with venv", "Rust's standard library for musl"]),
+        (
+            &["kind", "check"],
+            &[
+                "Go",
+                "dockerd",
+                "mmdebstrap",
+                "Python 3 with venv",
+                "Rust's standard library for musl",
+                "a C compiler",
+            ],
+        ),
         (&["image", "operator"], &["Python 3 with venv", "a C compiler", "Rust's standard library for musl"]),
         (&["archives"], &["Python 3 with venv"]),
         (&["fuzz"], &["a nightly Rust", "g++"]),
@@ -72,6 +93,58 @@ fn a_task_says_what_is_missing_before_it_builds_anything() {
         let built: Vec<_> = asked.lines().filter(|line| !line.ends_with(" --version")).collect();
         assert!(built.is_empty(), "{words:?} ran cargo {built:?}");
     }
+}
+
+/// Its steps are left out where their tools are missing, and not all of it is refused: which, is said before the first.
+#[test]
+fn the_release_check_says_what_is_missing_before_its_first_step() {
+    let bare = Bare::new();
+    let output = bare.xtask(&["release-check"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let (before, steps) = said.split_once("\n=== 1/").unwrap_or_else(|| panic!("no step begins: {said}"));
+    for (tool, of) in [
+        ("Go", "tools"),
+        ("git (and a checkout made with it)", "flux, rehearsal"),
+        ("a mount namespace for a program (unshare)", "workloads, must-gather"),
+        ("the programs in the image for must-gather", "rehearsal, must-gather"),
+        ("dockerd", "kind"),
+        ("mmdebstrap", "kind"),
+        ("Rust's standard library for x86_64-pc-windows-gnu", "archives"),
+    ] {
+        assert!(before.contains(&format!("\n  {tool} (for {of}")), "{tool} (for {of}): {before}");
+    }
+    assert!(before.contains("\nTo install what a command can install:\n"), "{before}");
+    for left_out in ["workloads", "must-gather", "kind"] {
+        assert!(steps.contains(&format!("\n--- {left_out}: skipped")), "{left_out}: {steps}");
+    }
+}
+
+/// A control plane takes ten minutes to build, and the other demo a few: who waits sees that one meanwhile.
+#[test]
+fn the_demo_without_a_control_plane_is_shown_before_go_builds_one() {
+    let types = |words: &[&str]| {
+        let bare = Bare::new();
+        let asked = bare.folder.path().join("asked");
+        put(bare.folder.path(), "cargo", &format!("echo \"cargo $*\" >>{}", asked.display()));
+        let go = format!("echo \"go $*\" >>{}; test \"$1\" != build", asked.display());
+        put(bare.folder.path(), "go", &go);
+        put(bare.folder.path(), "cc", "exit 0");
+        let output = bare.xtask(words).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        (said, std::fs::read_to_string(asked).unwrap_or_default())
+    };
+    let (said, asked) = types(&["demo"]);
+    let at = |begins: &str| {
+        let found = asked.lines().position(|line| line.starts_with(begins));
+        found.unwrap_or_else(|| panic!("nobody ran {begins}: {asked}"))
+    };
+    let shown = at("cargo run --package slicewright-cli --bin slicewright -- demo");
+    assert!(shown < at("go build"), "{asked}");
+    assert!(!asked.contains("slicewright-demo"), "a control plane that was not built runs nothing: {asked}");
+    let (first, then) = said.split_once("A control plane has to be built first").expect("it is announced");
+    assert!(first.is_empty() && then.contains("\nNow the control plane: "), "{said}");
+    let (_, asked) = types(&["demo", "--in-process"]);
+    assert!(!asked.contains("go build"), "{asked}");
 }
 
 /// A program of the machine, as a script.

@@ -209,9 +209,16 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
-            "clusters": [{"name": "lab", "cluster": {"server": server.uri()}}],
+            "clusters": [
+                {"name": "lab", "cluster": {"server": server.uri()}},
+                {"name": "attic", "cluster": {"server": "http://127.0.0.1:1"}},
+            ],
             "users": [{"name": "me", "user": {}}],
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+            // The other one answers nothing: its port is of no server.
+            "contexts": [
+                {"name": "lab", "context": {"cluster": "lab", "user": "me"}},
+                {"name": "attic", "context": {"cluster": "attic", "user": "me"}},
+            ],
         });
         std::fs::write(folder.path().join("config"), kubeconfig.to_string()).unwrap();
         Self { server, runtime, folder }
@@ -220,14 +227,18 @@ impl Cluster {
     /// What a command says.
     #[track_caller]
     fn says(&self, command: &[&str]) -> String {
+        let (status, out, err) = self.run(command);
+        assert!(matches!(status, Status::Success | Status::Changes), "{command:?}: {err}\n{out}");
+        out + &err
+    }
+
+    fn run(&self, command: &[&str]) -> (Status, String, String) {
         let kubeconfig = self.folder.path().join("config").display().to_string();
         let words = ["slicewright"].into_iter().chain(command.iter().copied());
         let words = words.chain(["--kubeconfig", &kubeconfig]).map(Into::into);
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let status = cli::run(words, &mut out, &mut err);
-        let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
-        assert!(matches!(status, Status::Success | Status::Changes), "{command:?}: {err}\n{out}");
-        out + &err
+        (status, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
     /// The picture of the fleet as it is given to programs.
@@ -326,4 +337,22 @@ fn where_no_agent_reports_nobody_asks_for_it() {
     });
     cluster.says(&["fleet"]);
     assert!(!cluster.is_asked_for_it());
+}
+
+/// Whoever has several clusters names one, and reads no other.
+#[test]
+fn a_context_names_the_cluster_that_is_read() {
+    let cluster = Cluster::new(|_| None);
+    // The kubeconfig's own choice is "lab".
+    let current = cluster.says(&["fleet"]);
+    assert_eq!(cluster.says(&["fleet", "--context", "lab"]), current);
+    let asked = || cluster.runtime.block_on(cluster.server.received_requests()).unwrap().len();
+    let before = asked();
+    let (status, out, err) = cluster.run(&["fleet", "--context", "attic", "--timeout", "1"]);
+    assert!(status == Status::Negative && out.is_empty(), "{status:?}: {out}");
+    assert!(err.starts_with("error: failed to read the cluster: "), "{err}");
+    assert_eq!(asked(), before, "the other cluster was asked");
+    let (status, _, err) = cluster.run(&["fleet", "--context", "cellar"]);
+    assert!(status == Status::Data && err.contains("cellar"), "{status:?}: {err}");
+    assert_eq!(asked(), before);
 }

@@ -23,6 +23,7 @@ mod seats;
 mod shells;
 mod simulate;
 mod solve;
+mod standard_input;
 mod stories;
 mod support;
 mod workflows;

@@ -84,6 +84,33 @@ fn the_page_says_what_people_have_to_know_before_they_agree() {
     }
 }
 
+/// The picture alone is that of the page, for whoever puts it somewhere else.
+#[test]
+fn the_picture_of_a_plan_is_the_one_on_its_page_and_a_file_of_its_own() {
+    let words = hurts("page-picture");
+    let (status, picture, err) = run(&format!("{words} -o svg"));
+    let (of_the_page, page, _) = run(&format!("{words} -o html"));
+    assert_eq!((status, err.as_str()), (of_the_page, ""));
+    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture}");
+    assert!(
+        picture.contains("xmlns=\"http://www.w3.org/2000/svg\""),
+        "a browser opens it as a file: {picture}"
+    );
+    assert_eq!(picture.matches("<svg ").count(), 1);
+    // It loads nothing, and has both sides of what changes, with the cost in words.
+    assert!(!picture.contains("href") && !picture.contains("<script"), "{picture}");
+    for (says, times) in [
+        (">gpu-1</text>", 1),
+        (">gpu-3</text>", 1),
+        ("<title>1g.6gb, destroyed</title>", 4),
+        ("<title>2g.12gb, created</title>", 2),
+    ] {
+        assert_eq!(picture.matches(says).count(), times, "{says}:\n{picture}");
+    }
+    let (_, drawn) = picture.split_once('>').unwrap();
+    assert!(page.contains(drawn.trim_end()), "the page has another picture:\n{page}\n{picture}");
+}
+
 #[test]
 fn yaml_says_to_programs_what_json_says() {
     let files = "--fleet examples/fleet/lab.yaml -f examples/policies";

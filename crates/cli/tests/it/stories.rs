@@ -188,3 +188,33 @@ stories! {
     what_was_promised_is_kept = "what-was-promised-is-kept";
     what_was_reviewed_has_moved = "what-was-reviewed-has-moved";
 }
+
+/// A transcript shows messages as their readers get them: who is told why they wait is not told whose pods are in the way.
+#[test]
+fn no_message_to_a_user_names_a_pod_of_another_namespace() {
+    let mut told = 0;
+    let mut hidden = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "golden") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let workloads: BTreeSet<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("> workbench ").or_else(|| line.strip_prefix("> pod ")))
+            .filter_map(|rest| rest.split(' ').next())
+            .collect();
+        for line in text.lines() {
+            let Some((_, message)) = line.split_once("  -> ") else { continue };
+            let Some((reader, message)) = message.split_once(' ') else { continue };
+            let Some((namespace, _)) = reader.split_once('/') else { continue };
+            told += 1;
+            hidden += usize::from(message.contains("of another namespace"));
+            for other in workloads.iter().filter(|other| !other.starts_with(&format!("{namespace}/"))) {
+                assert!(!message.contains(other), "{}: {line}", path.display());
+            }
+        }
+    }
+    assert!(told > 100 && hidden > 5, "{told} messages, {hidden} of which leave something out");
+}

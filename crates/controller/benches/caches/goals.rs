@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The word with which a run ends with its figures in one line.
-pub const FIGURES: &str = "figures";
+pub(crate) const FIGURES: &str = "figures";
 /// How many runs of each side there are.
 const RUNS: usize = 3;
 /// How much more memory there may be, in MiB.
@@ -17,20 +17,20 @@ const MOST_TIMES: f64 = 1.5;
 
 /// What a run has measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// The most memory, rounds included, in MiB.
-    pub most: f64,
+    pub(crate) most: f64,
     /// The first round.
-    pub first: Duration,
+    pub(crate) first: Duration,
     /// The next one.
-    pub next: Duration,
+    pub(crate) next: Duration,
     /// One after a pod was written.
-    pub written: Duration,
+    pub(crate) written: Duration,
 }
 
 impl Figures {
     /// All of it in one line.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Self { most, first, next, written } = self;
         let seconds = [first, next, written].map(|round| round.as_secs_f64().to_string());
         format!("{FIGURES}: {most} {}", seconds.join(" "))
@@ -57,7 +57,7 @@ impl Figures {
 }
 
 /// One goal, and how far it is met.
-pub struct Goal {
+pub(crate) struct Goal {
     what: &'static str,
     measured: f64,
     at_most: f64,
@@ -66,7 +66,7 @@ pub struct Goal {
 
 impl Goal {
     /// Whether it is met.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         self.measured <= self.at_most
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Goal {
 }
 
 /// The goals, by runs with the same words without and with queues, in turn.
-pub fn judge(arguments: &[String]) -> Vec<Goal> {
+pub(crate) fn judge(arguments: &[String]) -> Vec<Goal> {
     let words =
         arguments.iter().filter(|word| !matches!(word.as_str(), "goals" | "--goals" | "queues" | "--bench"));
     let mut words: Vec<&str> = words.map(String::as_str).chain(["rounds", FIGURES]).collect();

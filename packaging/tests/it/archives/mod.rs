@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use clap::ValueEnum;
-use packaging::archives::{File, Release, System, digest, packed};
+use packaging::archives::{File, INSTALLER, NoVariable, Release, System, digest, packed};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const REPOSITORY: &str = "https://example.com/slicewright";
@@ -91,6 +91,44 @@ fn the_same_files_give_the_same_archive_whose_sum_is_the_usual_one() {
     let check = Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(folder.path()).output();
     let check = check.unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}
+
+/// Whoever sets up a job copies no digest: the script of a release installs its archive as it is, and no other.
+#[test]
+fn the_script_of_a_release_installs_its_archive_and_refuses_another() {
+    let example = std::fs::read_to_string(packaging::root().join(INSTALLER)).unwrap();
+    let system = match std::env::consts::ARCH {
+        "aarch64" => System::LinuxArm64,
+        _ => System::LinuxAmd64,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let releases = folder.path().join("v7.6.5");
+    std::fs::create_dir(&releases).unwrap();
+    let place = releases.join(system.archive("7.6.5"));
+    let installed = folder.path().join("bin");
+    let run = |archives: Vec<(System, String)>| {
+        let release = Release { version: "7.6.5", repository: REPOSITORY, archives };
+        let script = folder.path().join("install.sh");
+        std::fs::write(&script, release.installer(&example).unwrap()).unwrap();
+        let mut sh = Command::new("sh");
+        sh.arg(script).arg(&installed);
+        sh.env("SLICEWRIGHT_RELEASES", format!("file://{}", folder.path().display()));
+        sh.output().unwrap()
+    };
+    std::fs::write(&place, archive(system)).unwrap();
+    let good = run(all());
+    assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stderr));
+    let called = Command::new(installed.join("slicewright")).arg("plan").output().unwrap();
+    assert_eq!(String::from_utf8(called.stdout).unwrap(), "called as slicewright with plan\n");
+
+    // Another archive, and a release that has none for this system.
+    std::fs::write(&place, b"another").unwrap();
+    assert_eq!(run(all()).status.code(), Some(65));
+    std::fs::write(&place, archive(system)).unwrap();
+    assert_eq!(run(Vec::new()).status.code(), Some(65));
+
+    let of_others = example.replace("\nVERSION=", "\nRELEASE=");
+    assert_eq!(release(all()).installer(&of_others), Err(NoVariable("VERSION")));
 }
 
 /// What `examples/policy-repo` downloads is what a release publishes, under the same name.

@@ -9,6 +9,7 @@ mod previous;
 mod promises;
 mod readme;
 mod refused;
+mod released;
 mod rendered;
 mod support;
 

@@ -453,12 +453,14 @@ fn crds_stay_with_every_policy_unless_told_otherwise() {
 #[test]
 fn an_image_with_a_digest_never_changes_by_itself() {
     let digest = format!("sha256:{}", "0".repeat(64));
-    let set = format!(r#"image={{"registry":"mirror.example.com/","digest":"{digest}","tag":"9.9.9"}}"#);
+    let set = format!(
+        r#"image={{"registry":"mirror.example.com/","repository":"gpu/slicewright","digest":"{digest}","tag":"9.9.9"}}"#
+    );
     let objects = Bench::new().with(&[&set]);
     for kind in ["Deployment", "Job"] {
         let name = if kind == "Job" { "slicewright-release" } else { "slicewright" };
         let image = &the(&objects, kind, name)["spec"]["template"]["spec"]["containers"][0]["image"];
-        assert_eq!(*image, format!("mirror.example.com/slicewright/slicewright@{digest}"));
+        assert_eq!(*image, format!("mirror.example.com/gpu/slicewright@{digest}"));
     }
 }
 

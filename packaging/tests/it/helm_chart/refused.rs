@@ -9,13 +9,14 @@ use super::Bench;
 #[test]
 fn an_image_that_nobody_has_published_is_refused_in_one_sentence_that_says_how_to_get_one() {
     let bench = Bench::new();
-    let said = match bench.helm.text(&packaging::chart(), &Render::default()) {
+    // As the values are until the first release.
+    let nowhere = Render { set: vec![r#"image.registry="""#.to_owned()], ..Render::default() };
+    let said = match bench.helm.text(&packaging::chart(), &nowhere) {
         Err(packaging::Error::Refused(said)) => said,
         other => panic!("not refused: {other:?}"),
     };
     for part in [
         "image.registry and image.digest are empty",
-        "no image of Slicewright is published yet",
         "cargo xtask image operator",
         "kind load image-archive target/images/operator.tar",
         "CRC",

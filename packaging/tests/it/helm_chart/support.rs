@@ -1,6 +1,7 @@
 //! The supported versions are defined once, in `packaging/support.yaml`: the chart, the bundle, the pages
 //! and the modules under `tools/` agree with it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use packaging::support::{PAGE, Seen, Support};
@@ -35,6 +36,9 @@ fn the_chart_and_the_bundle_ask_for_the_oldest_versions_that_are_supported() {
     assert_eq!(yaml("charts/slicewright/Chart.yaml")["kubeVersion"], support.chart_constraint());
     let csv = yaml("olm-bundle/manifests/slicewright.clusterserviceversion.yaml");
     assert_eq!(csv["spec"]["minKubeVersion"], format!("{}.0", support.oldest.kubernetes));
+    let of_openshift_ai = support.parts.iter().find(|part| part.name == "OpenShift AI").unwrap();
+    let oldest = format!("{} or newer", support.oldest.openshift_ai);
+    assert!(of_openshift_ai.needs.starts_with(&oldest), "{}", of_openshift_ai.needs);
     let annotations = yaml("olm-bundle/metadata/annotations.yaml");
     assert_eq!(
         annotations["annotations"]["com.redhat.openshift.versions"],
@@ -193,22 +197,34 @@ fn every_page_that_names_an_oldest_version_names_the_one_that_is_supported() {
         packaging::root().join("packaging/olm/description.md"),
     ];
     pages(&packaging::root().join("docs"), &mut all);
-    let mut found = 0;
+    let mut found: BTreeMap<&String, usize> = BTreeMap::new();
     for path in all {
         let text = std::fs::read_to_string(&path).unwrap();
         let words: Vec<&str> = text.split_whitespace().collect();
         for (at, word) in words.iter().enumerate() {
-            let oldest = match word.trim_start_matches(['(', '`', '*', '|']) {
-                "Kubernetes" => &support.oldest.kubernetes,
-                "OpenShift" => &support.oldest.openshift,
-                "Helm" => &support.oldest.helm,
+            let of_openshift = words.get(at + 1) == Some(&"AI");
+            let (oldest, version) = match word.trim_start_matches(['(', '`', '*', '|']) {
+                "Kubernetes" => (&support.oldest.kubernetes, at),
+                "OpenShift" if of_openshift => (&support.oldest.openshift_ai, at + 1),
+                "OpenShift" => (&support.oldest.openshift, at),
+                "Helm" => (&support.oldest.helm, at),
                 _ => continue,
             };
-            if let Some(named) = named_oldest(&words, at) {
-                assert_eq!(named, *oldest, "{}: {word} {named}", path.display());
-                found += 1;
+            if let Some(named) = named_oldest(&words, version) {
+                assert_eq!(named, *oldest, "{}: {} {named}", path.display(), words[at..=version].join(" "));
+                *found.entry(oldest).or_default() += 1;
             }
         }
     }
-    assert!(found >= 6, "the pages name oldest versions {found} times");
+    // A page that names one in other words is not seen: each is named at least so often, and all of them six times.
+    assert!(found.values().sum::<usize>() >= 6, "{found:?}");
+    for (oldest, least) in [
+        (&support.oldest.kubernetes, 1),
+        (&support.oldest.openshift, 2),
+        (&support.oldest.openshift_ai, 1),
+        (&support.oldest.helm, 1),
+    ] {
+        let times = found.get(oldest).copied().unwrap_or(0);
+        assert!(times >= least, "the pages name {oldest} as an oldest version {times} times");
+    }
 }

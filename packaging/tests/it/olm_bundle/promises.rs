@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use clap::ValueEnum;
+use packaging::archives::System;
 use packaging::bundle::{Contact, Files, Image, Maintainer, generate, read_folder};
 use serde_json::Value;
 
@@ -374,4 +376,28 @@ fn the_console_is_given_samples_a_quick_start_and_a_place_to_download_from() {
     for link in download["spec"]["links"].as_array().unwrap() {
         assert!(link["href"].as_str().unwrap().starts_with(&format!("{repository}/")), "{link}");
     }
+}
+
+/// Each system that a release has an archive for, by the name that people know, and no other.
+#[test]
+fn the_download_and_its_page_name_the_systems_that_there_are_archives_for() {
+    let mut systems: Vec<&str> = Vec::new();
+    for system in System::value_variants() {
+        if !systems.contains(&system.title()) {
+            systems.push(system.title());
+        }
+    }
+    let (last, others) = systems.split_last().unwrap();
+    let named = format!("{} and {last}", others.join(", "));
+    let manifests = manifests_of(&committed());
+    let download = manifests.iter().find(|object| object["kind"] == "ConsoleCLIDownload").unwrap();
+    let texts: Vec<&str> = download["spec"]["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|link| link["text"].as_str())
+        .collect();
+    assert_eq!(texts, [named.as_str()]);
+    let page = std::fs::read_to_string(packaging::root().join("docs/guides/olm.md")).unwrap();
+    assert!(page.contains(&format!("Command Line Tools, for {named}.")), "docs/guides/olm.md: for {named}");
 }
