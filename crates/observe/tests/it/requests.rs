@@ -304,11 +304,11 @@ fn nothing_is_told_of_containers_where_no_gpu_is_missed() {
     of_cpu["spec"]["identifiers"].as_array_mut().expect("a list").pop();
     assert_eq!(told_of(&without_its_container(), &of_cpu), nothing, "nobody offered it a GPU");
     // Up to 3.3 the profile is written into each container.
-    let mut asks = without_its_container();
-    for container in asks["spec"]["template"]["spec"]["containers"].as_array_mut().expect("a list") {
+    let mut injected = without_its_container();
+    for container in injected["spec"]["template"]["spec"]["containers"].as_array_mut().expect("a list") {
         container["resources"] = json!({"limits": {"nvidia.com/mig-3g.40gb": "1"}});
     }
-    assert_eq!(told_of(&asks, &profile("vision", "slice")), nothing, "it has what is offered");
+    assert_eq!(told_of(&injected, &profile("vision", "slice")), nothing, "it has what is offered");
     let mut named = without_its_container();
     named["spec"]["template"]["spec"]["containers"][1]["name"] = "lab".into();
     let request = one(&[named.clone(), profile("vision", "slice")]);
