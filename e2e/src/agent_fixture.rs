@@ -62,7 +62,7 @@ impl Follower {
         let mut tick = tokio::time::interval(FOLLOWED_EVERY);
         let (mut last, mut lists) = (None, 0);
         // Kubelet lists a pod before it writes it into its checkpoint: here it does so one tick before.
-        let mut recorded = BTreeSet::new();
+        let (mut entered, mut recorded) = (BTreeSet::new(), BTreeSet::new());
         loop {
             tick.tick().await;
             let asked = self.kubelet.calls().list;
@@ -75,12 +75,13 @@ impl Follower {
                 continue;
             }
             // One moment of the engine: whoever was given a device while there were any is in it.
-            let is_recorded = |given: &Given| given.object.uid().is_some_and(|uid| recorded.contains(&uid));
+            let is_recorded = |given: &Given| given.object.uid().is_some_and(|uid| entered.contains(&uid));
             let pods = now.pods.iter().map(|given| entry(given, is_recorded(given))).collect();
             let healthy = now.healthy.clone();
             let told = self.kubelet.update(|books| *books = Books { healthy, pods, ..Books::default() });
             if told.is_ok() && std::fs::write(&self.boot, &now.boot_id).is_ok() {
-                (last, recorded) = (Some(now), listed);
+                recorded = entered.intersection(&listed).cloned().collect();
+                (last, entered) = (Some(now), listed);
             }
         }
     }

@@ -27,8 +27,9 @@ impl Log {
     /// who starts the operator shows no log (the demo), neither does this.
     pub(crate) fn dispatch(&self) -> Dispatch {
         let is_shown = tracing::dispatcher::get_default(|current| !current.is::<NoSubscriber>());
-        let shown = is_shown
-            .then(|| lines::layer().with_test_writer().with_ansi(false).with_filter(crate::telling::shown_lines()));
+        let shown = is_shown.then(|| {
+            lines::layer().with_test_writer().with_ansi(false).with_filter(crate::telling::shown_lines())
+        });
         Dispatch::new(registry().with(shown).with(self.clone().with_filter(LevelFilter::INFO)))
     }
 }

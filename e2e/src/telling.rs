@@ -107,7 +107,10 @@ fn logs() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // Somebody else's subscriber is as good.
-        let _ =
-            tracing_subscriber::fmt().with_env_filter(shown_lines()).with_test_writer().with_ansi(false).try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(shown_lines())
+            .with_test_writer()
+            .with_ansi(false)
+            .try_init();
     });
 }

@@ -64,7 +64,8 @@ pub(crate) fn act(world: &mut World) {
         .collect();
     for name in names {
         for _ in 0..STEPS {
-            let is_busy = world.hosts.get(&name).is_some_and(|host| host.process.busy_until(world.now).is_some());
+            let is_busy =
+                world.hosts.get(&name).is_some_and(|host| host.process.busy_until(world.now).is_some());
             if is_busy || !step(world, &name) {
                 break;
             }

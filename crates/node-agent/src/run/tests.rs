@@ -192,7 +192,8 @@ async fn kubelet_is_left_alone_until_its_checkpoint_has_rested_and_not_for_ever(
 /// What the operator writes meanwhile is looked at then as well, but for a change: behind its closed gate kubelet
 /// allocates nothing.
 #[tokio::test(start_paused = true)]
-async fn what_the_operator_writes_amid_an_allocation_waits_until_the_checkpoint_has_rested_unless_it_is_a_change() {
+async fn what_the_operator_writes_amid_an_allocation_waits_until_the_checkpoint_has_rested_unless_it_is_a_change()
+ {
     let folder = tempfile::tempdir().expect("there is room");
     let change = json!({"id": "change-1", "gpus": []});
     for (spec, looks_at) in [(json!({"policy": "other"}), 12), (json!({"change": change}), 9)] {

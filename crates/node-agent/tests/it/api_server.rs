@@ -91,7 +91,15 @@ impl ApiServer {
             "metadata": {"name": node, "uid": "object-1", "resourceVersion": "1"},
             "spec": {"policy": "research"},
         });
-        let store = Store { node: object, version: 1, requests: 0, writes: 0, fail: None, refuses: false, strike: None };
+        let store = Store {
+            node: object,
+            version: 1,
+            requests: 0,
+            writes: 0,
+            fail: None,
+            refuses: false,
+            strike: None,
+        };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (changed, struck) = (watch::channel(1).0, Arc::default());

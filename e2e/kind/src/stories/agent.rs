@@ -147,7 +147,10 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let there = stage.slices(&node)?;
     stage.a_hand_switches_mig_manager_on(&node)?;
     ensure!(stage.slices(&node)? == there, "MIG manager changed slices: {there:?} were there");
-    ensure!(stage.containers(&pods)? == before, "a pod that computed is another container beside MIG manager");
+    ensure!(
+        stage.containers(&pods)? == before,
+        "a pod that computed is another container beside MIG manager"
+    );
 
     // Back to MIG manager, under the same pods: it finds what it is told, and touches nothing.
     stage.hands_over_to_mig_manager(&node)?;

@@ -102,7 +102,7 @@ fn who_has_its_quota_back_after_others_had_it_is_sent_back_as_before() {
     };
     in_time("it waited for its quota", &long_before);
     in_time("its slices were ready in between", &|workload| {
-        workload.status.admission_checks[0].retry_count = None
+        workload.status.admission_checks[0].retry_count = None;
     });
     in_time("it was never in its queue again", &|workload| {
         workload.status.conditions.retain(|condition| condition.type_ != "Requeued");
