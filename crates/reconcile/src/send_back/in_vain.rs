@@ -67,8 +67,8 @@ pub(super) fn tell(in_vain: &BTreeMap<Key, u32>, checks: &mut [CheckAnswer]) {
             n => format!("{n} times in a row"),
         };
         let why = format!(
-            "; others wait for quota that it has, but Kueue gave it back to it before it asked them ({times}), so it \
-             keeps it: set spec.active of its Workload to false until it can be served"
+            "; others wait for its quota, but Kueue has given it back {times} without asking them first, so this \
+             workload keeps it: set spec.active of its Workload to false until it can be served"
         );
         answer.gist.push_str(&why);
         answer.message.push_str(&why);

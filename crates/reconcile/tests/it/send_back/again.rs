@@ -30,8 +30,8 @@ fn said(cluster: &Cluster, name: &str) -> (CheckState, String) {
     (answer.state, answer.message.clone())
 }
 
-const KEEPS: &str = "; others wait for quota that it has, but Kueue gave it back to it before it asked them (once), so it \
-                     keeps it: set spec.active of its Workload to false until it can be served";
+const KEEPS: &str = "; others wait for its quota, but Kueue has given it back once without asking them first, so this \
+                     workload keeps it: set spec.active of its Workload to false until it can be served";
 
 /// Nobody gains where Kueue gives the quota back before it asks those who wait. What the operator remembers is of no
 /// account.
