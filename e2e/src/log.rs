@@ -10,7 +10,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
-use tracing_subscriber::{fmt as lines, registry};
+use tracing_subscriber::{EnvFilter, fmt as lines, registry};
 
 /// The messages that an operator logs as it is shipped: from `info` on.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +27,16 @@ impl Log {
     /// who starts the operator shows no log (the demo), neither does this.
     pub(crate) fn dispatch(&self) -> Dispatch {
         let is_shown = tracing::dispatcher::get_default(|current| !current.is::<NoSubscriber>());
-        let shown = is_shown.then(|| {
-            lines::layer().with_test_writer().with_ansi(false).with_filter(crate::telling::shown_lines())
-        });
+        let shown =
+            is_shown.then(|| lines::layer().with_test_writer().with_ansi(false).with_filter(shown_lines()));
         Dispatch::new(registry().with(shown).with(self.clone().with_filter(LevelFilter::INFO)))
     }
+}
+
+/// Which lines are shown, unless `RUST_LOG` says otherwise. When a control plane ends, the client warns once for each of its
+/// connections: hundreds of lines, between which nobody finds why the scenario failed.
+pub(crate) fn shown_lines() -> EnvFilter {
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=error"))
 }
 
 thread_local! {

@@ -6,7 +6,6 @@ use std::sync::Once;
 
 use anyhow::Context;
 use futures::FutureExt;
-use tracing_subscriber::EnvFilter;
 
 use crate::not_here::NotHere;
 use crate::provider::Kind;
@@ -95,12 +94,6 @@ pub fn scenario_on_any_nodes(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Resu
     }
 }
 
-/// Which lines are shown, unless `RUST_LOG` says otherwise. When a control plane ends, the client warns once for each of its
-/// connections: hundreds of lines, between which nobody finds why the scenario failed.
-pub(crate) fn shown_lines() -> EnvFilter {
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=error"))
-}
-
 /// What operators and virtual nodes log goes to the output of the test, which
 /// is shown when it fails.
 fn logs() {
@@ -108,7 +101,7 @@ fn logs() {
     ONCE.call_once(|| {
         // Somebody else's subscriber is as good.
         let _ = tracing_subscriber::fmt()
-            .with_env_filter(shown_lines())
+            .with_env_filter(crate::log::shown_lines())
             .with_test_writer()
             .with_ansi(false)
             .try_init();
