@@ -162,8 +162,11 @@ pub(crate) fn run(steps: Vec<Step>, strict: bool, out: &mut dyn Write) -> io::Re
             (None, None) => perform(step.action),
         };
         let took = start.elapsed();
-        writeln!(out, "--- {name}: {} in {}", describe(&outcome), seconds(took))?;
+        let said = format!("--- {name}: {} in {}", describe(&outcome), seconds(took));
         done.push(Done { name, outcome, took });
+        // A log that was cut off in the middle says then which step took the time.
+        writeln!(out, "{said}, {} in all so far", seconds(total_of(&done)))?;
+        out.flush()?;
     }
     summary(&done, out)
 }
@@ -231,12 +234,16 @@ fn seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
 }
 
+fn total_of(done: &[Done]) -> Duration {
+    done.iter().map(|d| d.took).sum()
+}
+
 fn summary(done: &[Done], out: &mut dyn Write) -> io::Result<bool> {
     let count = |of: fn(&Outcome) -> bool| done.iter().filter(|d| of(&d.outcome)).count();
     let passed = count(|o| *o == Outcome::Passed);
     let failed = count(|o| matches!(o, Outcome::Failed(_)));
     let skipped = count(|o| matches!(o, Outcome::Skipped(_)));
-    let total: Duration = done.iter().map(|d| d.took).sum();
+    let total = total_of(done);
     writeln!(out, "\n=== summary")?;
     for Done { name, outcome, took } in done {
         writeln!(out, "{:>9}  {name}: {}", seconds(*took), describe(outcome))?;
@@ -288,6 +295,8 @@ mod tests {
         );
         assert!(!good);
         assert!(text.contains("--- b: FAILED (7 is odd) in"), "{text}");
+        let (last, _) = text.split_once("\n=== summary").unwrap();
+        assert!(last.trim_end().ends_with(" in all so far"), "each step says what all took until then:\n{text}");
         ends_with(&text, "2 passed, 1 failed, 0 skipped");
     }
 
