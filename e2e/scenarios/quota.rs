@@ -2,9 +2,10 @@
 
 use anyhow::{Context, ensure};
 use e2e::manifests::{Manifest, of_neighbours};
-use e2e::{NEIGHBOURS, Scene, mig, pod, scenario, wait};
+use e2e::{NEIGHBOURS, Scene, mig, pod, scenario, scenario_of_kueue, wait};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::queues::{
@@ -58,7 +59,7 @@ fn holds(status: &Value, kind: &str) -> bool {
 /// Nine pods want a whole GPU each, and hold all the quota; there are eight. Two others wait for quota.
 #[test]
 fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_there() {
-    scenario(async |scene| {
+    scenario_of_kueue(false, async |scene| {
         research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
         scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
         check_says(scene, "large", "Pending", "not served").await?;
@@ -83,6 +84,37 @@ fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_
         // With all of the quota it is as before, and nobody waits for it.
         scene.delete(job("pair", &mig("7g.80gb"), 2)).await?;
         check_says(scene, "large", "Pending", "not served").await?;
+        Ok(())
+    });
+}
+
+/// The same with Kueue since 0.17, which gives quota to the one who was evicted before it asks those who wait.
+#[test]
+fn quota_that_comes_back_to_its_holder_at_once_stays_with_it_and_people_read_what_helps() {
+    scenario_of_kueue(true, async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
+        scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
+        check_says(scene, "large", "Pending", "not served").await?;
+        scene.apply(job("pair", &mig("7g.80gb"), 2)).await?;
+        let told = scene.told("Job", "large", "its quota goes to").await?;
+        ensure!(told.contains("which waits for it and can be served"), "{told}");
+        // It has its quota again, and with it what helps.
+        let keeps = "Kueue has given it back once without asking them first, so this workload keeps it";
+        check_says(scene, "large", "Pending", keeps).await?;
+        // Who comes later was not passed over yet.
+        scene.apply(job("late", &mig("7g.80gb"), 1)).await?;
+        check_says(scene, "large", "Pending", "Kueue has given it back 2 times in a row").await?;
+        // What helps, as it was told.
+        let api = workloads(scene).await?;
+        let all = api.list(&ListParams::default()).await?.items;
+        let is_large = |workload: &&DynamicObject| {
+            workload.metadata.owner_references.iter().flatten().any(|owner| owner.name == "large")
+        };
+        let large = all.iter().find(is_large).context("the workload of large is there")?;
+        let inactive = Patch::Merge(json!({"spec": {"active": false}}));
+        api.patch(&large.name_any(), &PatchParams::default(), &inactive).await?;
+        job_runs(scene, "late", 1).await?;
+        job_runs(scene, "pair", 2).await?;
         Ok(())
     });
 }

@@ -56,6 +56,13 @@ pub struct Kueue {
     running: Mutex<Option<Running>>,
 }
 
+/// Whether scenarios run Kueue's newest release instead of the one that Red Hat builds.
+pub(crate) fn is_next() -> bool {
+    let program = tools::find("kueue").ok();
+    let name = program.as_ref().and_then(|path| path.file_name()?.to_str());
+    name.is_some_and(|name| name.starts_with("kueue-next"))
+}
+
 impl Kueue {
     /// Installs its kinds and its webhooks, starts it, and waits until it
     /// answers. It knows groups of pods of these kinds.

@@ -58,4 +58,4 @@ pub mod workload_controllers;
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
 pub use manifests::{NEIGHBOURS, POOL, TEAM, a100, mig, pod, policy, workbench};
 pub use scene::Scene;
-pub use telling::{scenario, scenario_on_any_nodes};
+pub use telling::{scenario, scenario_of_kueue, scenario_on_any_nodes};

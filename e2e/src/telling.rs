@@ -17,19 +17,32 @@ use crate::{needs, pool, times};
 ///
 /// # Panics
 /// When the scenario fails, or leaves behind what none may.
-#[expect(
-    clippy::print_stderr,
-    reason = "where the logs of a failed test are is told to whoever reads its output"
-)]
 pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
     if Kind::asked_for().is_ok_and(Kind::has_real_nodes) {
         let thread = std::thread::current();
         let why = thread.name().and_then(needs::why_not_on_real_nodes);
-        let why = why.unwrap_or("it was written for virtual nodes");
-        eprintln!("left out: {why}");
-        return times::left_out(why);
+        return leave_out(why.unwrap_or("it was written for virtual nodes"));
     }
     scenario_on_any_nodes(story);
+}
+
+/// The same, for a scenario about what Kueue does in one release and not in the other: `next` is its newest, which only
+/// `cargo xtask e2e --next-kueue` runs.
+///
+/// # Panics
+/// As [`scenario`].
+pub fn scenario_of_kueue(next: bool, story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
+    match (next, crate::kueue::is_next()) {
+        (true, false) => leave_out("its Kueue is the newest, which `cargo xtask e2e --next-kueue` runs"),
+        (false, true) => leave_out("the newest Kueue does otherwise; another scenario says what"),
+        _ => scenario(story),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "that a test was left out is told to whoever reads its output")]
+fn leave_out(why: &str) {
+    eprintln!("left out: {why}");
+    times::left_out(why);
 }
 
 /// The same, for a scenario that makes sense on real GPU nodes too: it counts
@@ -83,10 +96,7 @@ pub fn scenario_on_any_nodes(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Resu
     runtime.shutdown_background();
     pool::give_back(reusable);
     match outcome {
-        Ok((_, Some(NotHere(why)))) => {
-            eprintln!("left out: {why}");
-            times::left_out(why);
-        }
+        Ok((_, Some(NotHere(why)))) => leave_out(why),
         Ok((Ok(Ok(())), None)) => {}
         Ok((Ok(Err(error)), None)) | Err(error) => panic!("{error:#}"),
         // It was told already.

@@ -33,16 +33,13 @@ fn xtask(sources: &Sources, args: &[&str]) -> Command {
     command
 }
 
-/// The scenarios in which Kueue runs, by parts of their names. Left out is the one of quota that goes to another: Kueue
-/// gives it back to the same workload since 0.17 (docs/adr/0012-queues.md).
+/// The scenarios in which Kueue runs, by parts of their names.
 const OF_QUEUES: &[&str] = &[
     "admission_steps::",
     "pod_groups::",
     "queues::",
     "queues_later::",
-    "quota::a_gang",
-    "quota::two_teams",
-    "quota::who_waits",
+    "quota::",
     "reads::",
     "refused_writes::",
     "topology::",
