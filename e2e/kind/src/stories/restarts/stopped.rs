@@ -28,25 +28,10 @@ pub(in crate::stories) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let before = stage.containers(&pods)?;
 
     stage.signals_plugin(&node, "STOP")?;
-    // Bound by hand: nothing that the scheduler knows keeps it away.
-    let mut chosen = stage.pod(&node, "chosen", "mig-3g.40gb", 1, "at-once");
-    chosen["spec"]["nodeName"] = json!(node);
-    stage.apply(&chosen)?;
-    pause(20);
-    stage.apply(&stage.pod(&node, "lab", "mig-1g.10gb", 1, "at-once"))?;
-    let (reason, message) = stage.is_unserved("lab")?;
-    ensure!(reason == "IdlenessNotProvable", "the answer is {reason}: {message}");
-    // The pod is bound and no book accounts for it, so that each free half may be the one: nothing begins.
-    for _ in 0..LOOKED_AT {
-        let step = stage.step_of(&node)?;
-        ensure!(step.is_none(), "while the choice is on its way the node's change is at {step:?}");
-        ensure!(witness.seen().destroyed.is_empty(), "while the choice is on its way a slice was destroyed");
-        pause(1);
-    }
-    let waits = stage.get("pod", "chosen")?["status"].clone();
-    ensure!(waits["phase"] == "Pending", "the plugin has stopped, and the pod is {waits}");
-
+    let waited = waits_while_it_stands_still(stage, &node, &witness);
+    // Also if the story ends here: a kubelet that waits for its plugin does nothing else.
     stage.signals_plugin(&node, "CONT")?;
+    waited?;
     let has = stage.runs("chosen")?;
     let given = stage.runs("lab")?;
     stage.comes_to_rest(&node)?;
@@ -60,6 +45,28 @@ pub(in crate::stories) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     drop(witness);
     stage.hands_over_to_mig_manager(&node)?;
     operator::install(stage.cluster, stage.place)
+}
+
+/// Kubelet chooses a slice for a pod and waits for the plugin's answer, and somebody asks for what is cut of it.
+fn waits_while_it_stands_still(stage: &Stage<'_>, node: &str, witness: &Witness) -> anyhow::Result<()> {
+    // Bound by hand: nothing that the scheduler knows keeps it away.
+    let mut chosen = stage.pod(node, "chosen", "mig-3g.40gb", 1, "at-once");
+    chosen["spec"]["nodeName"] = json!(node);
+    stage.apply(&chosen)?;
+    pause(20);
+    stage.apply(&stage.pod(node, "lab", "mig-1g.10gb", 1, "at-once"))?;
+    let (reason, message) = stage.is_unserved("lab")?;
+    ensure!(reason == "IdlenessNotProvable", "the answer is {reason}: {message}");
+    // The pod is bound and no book accounts for it, so that each free half may be the one: nothing begins.
+    for _ in 0..LOOKED_AT {
+        let step = stage.step_of(node)?;
+        ensure!(step.is_none(), "while the choice is on its way the node's change is at {step:?}");
+        ensure!(witness.seen().destroyed.is_empty(), "while the choice is on its way a slice was destroyed");
+        pause(1);
+    }
+    let waits = stage.get("pod", "chosen")?["status"].clone();
+    ensure!(waits["phase"] == "Pending", "the plugin has stopped, and the pod is {waits}");
+    Ok(())
 }
 
 impl Stage<'_> {
