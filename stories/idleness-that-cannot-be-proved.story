@@ -8,4 +8,4 @@ workbench team-b/lab 7g.80gb
 run until quiet
 expect workbench team-b/lab pending
 explain request team-b/lab
-expect said "cannot be proved without an agent"
+expect said "it is not known which of their slices pods hold"

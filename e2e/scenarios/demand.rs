@@ -95,7 +95,7 @@ fn idleness_that_cannot_be_proved_leaves_the_gpus_alone_and_says_so() {
         scene.apply(pod("train", &mig("3g.40gb"), 1)).await?;
         scene.runs("train").await?;
         scene.apply(workbench("lab", &mig("7g.80gb"), 1)).await?;
-        let answer = scene.told("Notebook", "lab", "this cannot be proved without an agent").await?;
+        let answer = scene.told("Notebook", "lab", "it is not known which of their slices pods hold").await?;
         assert!(answer.contains("pod team-a/train ends"), "{answer}");
         scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await
     });

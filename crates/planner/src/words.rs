@@ -135,7 +135,7 @@ impl fmt::Display for Why {
             Self::IdlenessNotProvable { gpus } => {
                 write!(
                     f,
-                    "GPUs that could serve it may be idle, but this cannot be proved without an agent: {}",
+                    "GPUs that could serve it may be idle, but it is not known which of their slices pods hold: {}",
                     some(gpus)
                 )
             }
