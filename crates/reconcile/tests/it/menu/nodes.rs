@@ -40,17 +40,23 @@ fn taints_that_pass_or_keep_nobody_away_change_nothing_on_the_menu() {
     assert_eq!(stand(&cluster, &small), Some(Stand::Outdated), "without the toleration it is another");
 }
 
-/// The CPU of a slice is a share of the node's, too.
+/// The CPU of a slice is a share of the node's, too. The menu is never without what both offer.
 #[test]
-fn nodes_with_much_more_cpu_make_other_profiles() {
+fn nodes_with_much_more_cpu_make_other_profiles_at_the_moment_at_which_the_old_ones_go() {
     let mut cluster = fleet();
+    cluster.settings.menu = Some(MenuSettings { queues: vec!["gpus".to_owned()], ..MenuSettings::default() });
     round(&mut cluster);
-    let before = name(&cluster, &["7g-80gb"]);
     for node in ["n1", "n2"] {
         cluster.edit_node(node, |node| {
             let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
-            allocatable.get_mut("cpu").unwrap().0 = "128".to_owned();
+            allocatable.get_mut("cpu").unwrap().0 = "256".to_owned();
         });
     }
-    assert!(minutes(&mut cluster, 12).contains(&format!("withdraw {before}")));
+    assert_eq!(minutes(&mut cluster, 10), [""; 0]);
+    let done = minutes(&mut cluster, 1);
+    for what in
+        ["create gpu-research-", "withdraw gpu-research-", "create gpu-q-gpus-", "withdraw gpu-q-gpus-"]
+    {
+        assert_eq!(done.iter().filter(|done| done.starts_with(what)).count(), 6, "{what}: {done:?}");
+    }
 }

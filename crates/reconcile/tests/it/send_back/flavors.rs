@@ -71,6 +71,12 @@ fn nobody_is_sent_back_for_pods_that_do_not_tolerate_the_taints_of_the_flavor() 
 fn nobody_is_sent_back_for_pods_that_select_other_nodes_than_the_flavor_has() {
     let spec = || json!({"nodeLabels": {"pool": "research", "tier": "a"}});
     assert_eq!(sent_back(spec(), &json!({"nodeSelector": {"tier": "b"}})), 0);
+    let nowhere = json!({"nodeLabels": {"pool": "research", "tier": "c"}});
+    assert_eq!(
+        sent_back(nowhere, &json!({})),
+        0,
+        "with that quota they would be kept to nodes that are not there"
+    );
     assert_eq!(sent_back(spec(), &json!({"nodeSelector": {"tier": "a"}})), 1);
     assert_eq!(
         sent_back(spec(), &json!({"nodeSelector": {"kubernetes.io/hostname": "n2.cluster"}})),
