@@ -4,7 +4,7 @@
 
 mod brief;
 mod clock;
-mod constraints;
+pub mod constraints;
 mod elsewhere;
 mod in_namespace;
 mod kept;

@@ -28,13 +28,28 @@ pub fn for_those_of(namespace: &str, note: &str, is_node: impl Fn(&str) -> bool)
         if of == namespace || gpu && is_node(of) {
             continue;
         }
-        let before = &note[rest..start];
-        hidden.push_str(before.strip_suffix("pod ").unwrap_or(before));
+        hidden.push_str(without_kind(&note[rest..start]));
         hidden.push_str(HIDDEN);
-        rest = end;
+        rest = end + ordinal(&note[end..]);
     }
     hidden.push_str(&note[rest..]);
     counted(&hidden)
+}
+
+/// What stands before a name, without the word for what it is the name of: that word would go on with "a pod of another
+/// namespace". Whoever asks is called by a kind (`Pod team-b/eve`, `Notebook team-b/lab`), and what asks is a pod.
+fn without_kind(before: &str) -> &str {
+    let Some(words) = before.strip_suffix(' ') else { return before };
+    let start = words.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+    let word = &words[start..];
+    if word == "pod" || word.starts_with(|c: char| c.is_ascii_uppercase()) { &words[..start] } else { before }
+}
+
+/// How long the number is that tells the pods of one owner apart (`JobSet team-b/train #2`), where one follows a name.
+fn ordinal(after: &str) -> usize {
+    let Some(number) = after.strip_prefix(" #") else { return 0 };
+    let digits = number.len() - number.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 { 0 } else { " #".len() + digits }
 }
 
 /// Where something stands that may be a namespace and a name: a label of DNS
@@ -116,6 +131,30 @@ mod tests {
             "not served: every slice is in use. What would help: a pod of another namespace ends (or moves): it holds 7g.80gb on gpu-1/gpu0; or one more A100-80GB",
         );
         check("held by team-b/alice.", "held by a pod of another namespace.");
+    }
+
+    /// Whoever asks is named with a kind, and by a number where its owner has several pods.
+    #[test]
+    fn nothing_of_the_name_of_one_who_asks_in_another_namespace_is_left() {
+        for who in ["Pod team-b/eve", "Notebook team-b/lab", "JobSet team-b/train #12", "pod team-b/eve"] {
+            check(
+                &format!("what was promised on gpu-1 cannot be kept: {who} has a higher priority"),
+                "what was promised on gpu-1 cannot be kept: a pod of another namespace has a higher priority",
+            );
+            check(
+                &format!("{who}, whose pod has no node yet"),
+                "a pod of another namespace, whose pod has no node yet",
+            );
+        }
+        check(
+            "Job team-a/mine #2, Job team-b/train #2 and 3 more",
+            "Job team-a/mine #2, a pod of another namespace and 3 more",
+        );
+        check(
+            "see team-b/eve # and team-b/eve #x",
+            "see a pod of another namespace # and a pod of another namespace #x",
+        );
+        check("pods team-b/eve", "pods a pod of another namespace");
     }
 
     #[test]

@@ -100,6 +100,7 @@ fn among(
     let due: Vec<Queue<'_>> = queues
         .into_iter()
         .map(|queue| queue.with_holders_only(|key| ends(key) <= input.now))
+        // This spares a plan that would find nobody, and nothing else.
         .filter(Queue::has_somebody_to_gain)
         .collect();
     let again = asked.map(|at| at + pause).filter(|at| *at > input.now && asked <= Some(input.now));
@@ -111,6 +112,7 @@ fn among(
     sent_back.wake_at = later.into_iter().chain([input.now + pause]).min();
     let world = admitted::with_the_quota_given(input.objects, &due);
     let then = plan_round(&Input { objects: &world, ..*input });
+    // The other plan is judged as the first is, although no fleet is known of which only the other is unsound or not found.
     if then.plan.checked().is_none() || then.report.gave_up.is_some() || loses_anybody(planned, &then, &due) {
         return sent_back;
     }

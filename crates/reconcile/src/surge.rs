@@ -1,6 +1,7 @@
 //! The answer to an update that waits for its own older pods: only older pods of the same set are in the way of
 //! the new ones, and they end only after a new one runs. That it would help if they ended is proved by a
-//! plan for their nodes without them, and that one at a time is enough by a plan for each of them.
+//! plan for their nodes without them, and that one at a time is enough by a plan for each of them. What a policy bounds
+//! it bounds on all of its nodes, so the others are in these plans as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +9,8 @@ use observe::surge::{OldPod, Set, Update, updates};
 use observe::{ClusterView, Objects};
 use planner::decide::decide;
 use planner::demand::Request;
-use planner::inventory::{Inventory, Node, Use};
-use planner::names::{PodRef, RequestId};
+use planner::inventory::{Hold, Inventory, Node, Use};
+use planner::names::{NodeName, PodRef, PolicyName, RequestId};
 use planner::policy::{LayoutPolicy, Policy};
 use planner::report::{Help, Outcome, Report, Why};
 
@@ -40,10 +41,14 @@ pub fn explain(objects: &Objects, view: &ClusterView, report: &mut Report) {
     let waiting: Vec<Request> =
         view.requests.iter().filter(|request| unserved.contains(&request.id)).cloned().collect();
     let found = updates(objects, &unserved);
+    if found.is_empty() {
+        return;
+    }
+    let beside = beside(view);
     let proved: Vec<(Set, Update, Ends)> = found
         .into_iter()
         .take(MOST_UPDATES)
-        .filter_map(|(set, update)| Some((ends(&update, view, &waiting)?, set, update)))
+        .filter_map(|(set, update)| Some((ends(&update, view, &beside, &waiting)?, set, update)))
         .map(|(ends, set, update)| (set, update, ends))
         .collect();
     for (set, update, ends) in proved {
@@ -96,12 +101,12 @@ enum Ends {
 
 /// What has to end so that the new pods get what they ask for, although everybody else waits, too; `None` where they would not
 /// all get it on the nodes of the older ones if all of these ended.
-fn ends(update: &Update, view: &ClusterView, waiting: &[Request]) -> Option<Ends> {
+fn ends(update: &Update, view: &ClusterView, beside: &Inventory, waiting: &[Request]) -> Option<Ends> {
     let all: Vec<&OldPod> = update.old.iter().collect();
-    if served_without(&all, update, view, waiting) < update.requests.len() {
+    if served_without(&all, update, view, beside, waiting) < update.requests.len() {
         return None;
     }
-    let is_enough = |old: &OldPod| served_without(&[old], update, view, waiting) > 0;
+    let is_enough = |old: &OldPod| served_without(&[old], update, view, beside, waiting) > 0;
     let [_] = all.as_slice() else {
         let one_at_a_time = all.len() <= MOST_OLD && update.old.iter().all(is_enough);
         return Some(if one_at_a_time { Ends::OneAtATime } else { Ends::AllAtOnce });
@@ -109,14 +114,46 @@ fn ends(update: &Update, view: &ClusterView, waiting: &[Request]) -> Option<Ends
     Some(Ends::OneAtATime)
 }
 
-/// How many of the new pods would get what they ask for on the nodes of these older ones, if these ended.
-fn served_without(old: &[&OldPod], update: &Update, view: &ClusterView, waiting: &[Request]) -> usize {
-    let mut inventory = Inventory { namespaces: view.inventory.namespaces.clone(), ..Inventory::default() };
-    for old in old {
-        if !inventory.nodes.contains_key(&old.node) {
-            let Some(node) = view.inventory.nodes.get(&old.node) else { return 0 };
-            inventory.nodes.insert(old.node.clone(), node.clone());
+/// The nodes of policies that bound something, on which nothing changes, and that serve nobody. Of other policies the nodes
+/// of the older pods are enough, and a plan for a few nodes is made sooner.
+fn beside(view: &ClusterView) -> Inventory {
+    let policy_of = planner::assign::policy_of(&view.inventory, &view.policies).policy_of;
+    let bounded = view.policies.iter().filter(|policy| has_totals(&policy.layout));
+    let bounded: BTreeSet<&PolicyName> = bounded.map(|policy| &policy.name).collect();
+    let of_bounded = |name: &NodeName| policy_of.get(name).is_some_and(|policy| bounded.contains(policy));
+    let nodes = view.inventory.nodes.iter().filter(|(name, _)| of_bounded(name));
+    let as_it_is = |node: &Node| Node { schedulable: false, hold: Some(Hold::NotReady), ..node.clone() };
+    Inventory {
+        namespaces: view.inventory.namespaces.clone(),
+        nodes: nodes.map(|(name, node)| (name.clone(), as_it_is(node))).collect(),
+        ..Inventory::default()
+    }
+}
+
+/// Whether a layout says how much there is on all nodes together.
+fn has_totals(layout: &LayoutPolicy) -> bool {
+    match layout {
+        LayoutPolicy::DemandDriven { slices, shares, whole_gpus, .. } => {
+            !slices.is_empty() || !shares.is_empty() || whole_gpus.is_some()
         }
+        LayoutPolicy::Static { .. } => false,
+    }
+}
+
+/// How many of the new pods would get what they ask for on the nodes of these older ones, if these ended.
+fn served_without(
+    old: &[&OldPod],
+    update: &Update,
+    view: &ClusterView,
+    beside: &Inventory,
+    waiting: &[Request],
+) -> usize {
+    let mut inventory = beside.clone();
+    for old in old {
+        let Some(node) = view.inventory.nodes.get(&old.node) else { return 0 };
+        inventory.nodes.insert(old.node.clone(), node.clone());
+    }
+    for old in old {
         if let Some(node) = inventory.nodes.get_mut(&old.node) {
             release(node, old);
         }
@@ -212,4 +249,46 @@ fn for_later_updates(update: &Update, view: &ClusterView) -> String {
         " (for later updates, not for this one: policy {name}, set {}; it is kept free where there is room for it)",
         spares.join(" and ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::inventory::Room;
+    use planner::testing::{GpuBuilder, a100, node, pod, profile};
+
+    use super::*;
+
+    /// Everything that the pod holds is free then, and nothing of what others hold.
+    #[test]
+    fn a_node_is_as_it_would_be_without_the_older_pod() {
+        let takes = Room { cpu_milli: 4000, memory_bytes: 1 << 30, storage_bytes: 0, pods: 1 };
+        let old = OldPod {
+            pod: pod("team/old"),
+            node: "n1".into(),
+            slices: [(profile("3g.40gb"), 1)].into(),
+            takes,
+        };
+        let with = |gpu: GpuBuilder, held: &[&str]| {
+            let n = i64::try_from(held.len()).expect("few");
+            let mut node = node().gpu(gpu).room(16_000 - 4000 * n, (8 - n) << 30, 20 - n).build();
+            node.held = held.iter().map(|name| (pod(name), 3)).collect();
+            node
+        };
+        let both = ["team/old", "team/other"];
+        let cases = [
+            (
+                a100().used("3g.40gb", 0, both[0]).used("3g.40gb", 4, both[1]),
+                a100().idle("3g.40gb", 0).used("3g.40gb", 4, both[1]),
+            ),
+            (
+                a100().maybe("3g.40gb", 0, &both).maybe("3g.40gb", 4, &both),
+                a100().maybe("3g.40gb", 0, &both[1..]).maybe("3g.40gb", 4, &both[1..]),
+            ),
+        ];
+        for (before, after) in cases {
+            let mut node = with(before, &both);
+            release(&mut node, &old);
+            assert_eq!(node, with(after, &both[1..]));
+        }
+    }
 }

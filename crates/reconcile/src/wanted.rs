@@ -54,3 +54,61 @@ fn count(names: impl IntoIterator<Item = ProfileName>) -> GpuLayout {
     }
     GpuLayout::Mig(counts)
 }
+
+#[cfg(test)]
+mod tests {
+    use planner::inventory::Slices;
+    use planner::names::GpuIndex;
+    use planner::plan::GpuChange;
+    use planner::testing::{GpuBuilder, a100, node, profile};
+
+    use super::*;
+
+    /// A step that makes this of a GPU.
+    fn change(gpu: u16, after: &[(&str, u8)]) -> GpuChange {
+        GpuChange {
+            gpu: GpuIndex(gpu),
+            model: "A100-80GB".to_owned(),
+            before: Slices::Placed(vec![]),
+            after: after.iter().map(|(name, start)| (profile(name), *start)).collect(),
+            creation_order: None,
+        }
+    }
+
+    /// MIG manager cuts a whole node by one entry: what is left out there, or said otherwise than it is, is changed, too.
+    #[test]
+    fn the_layout_of_a_node_has_every_gpu_as_the_step_makes_it_or_as_it_is() {
+        let gpus: [GpuBuilder; 5] = [
+            a100().idle("7g.80gb", 0),
+            a100().idle("7g.80gb", 0),
+            a100().mig_off(),
+            a100().used("3g.40gb", 0, "lab/a").idle("3g.40gb", 4),
+            a100(),
+        ];
+        let has = gpus.into_iter().fold(node(), |node, gpu| node.gpu(gpu)).build();
+        let step = NodeStep {
+            node: "n1".into(),
+            policy: "research".into(),
+            gpus: vec![change(0, &[("3g.40gb", 0), ("2g.20gb", 4)]), change(1, &[])],
+            enable_mig: false,
+            evicts: Vec::new(),
+            serves: Vec::new(),
+        };
+        // The last one is a display GPU.
+        let models: Models = (0..6).map(|index| (GpuIndex(index), None)).collect();
+        let mig =
+            |all: &[(&str, u8)]| GpuLayout::Mig(all.iter().map(|(name, n)| (profile(name), *n)).collect());
+        let expected = [
+            mig(&[("2g.20gb", 1), ("3g.40gb", 1)]),
+            GpuLayout::Off,
+            GpuLayout::Off,
+            mig(&[("3g.40gb", 2)]),
+            // MIG is on, and nothing is there: the validator would crash-loop on that.
+            mig(&[("7g.80gb", 1)]),
+            GpuLayout::Off,
+        ];
+        let NodeLayout(layout) = wanted(&step, &has, &models);
+        let layout: Vec<(u16, GpuLayout)> = layout.into_iter().map(|(GpuIndex(n), gpu)| (n, gpu)).collect();
+        assert_eq!(layout, (0..6).zip(expected).collect::<Vec<_>>());
+    }
+}

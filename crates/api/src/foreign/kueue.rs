@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::core::v1::{Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,6 +74,10 @@ pub struct ResourceFlavorSpec {
     /// Labels that these nodes have.
     #[serde(default)]
     pub node_labels: BTreeMap<String, String>,
+    /// Taints that these nodes have, as its author says: Kueue gives the flavor only to pods that tolerate them, by
+    /// themselves or by the tolerations below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_taints: Vec<Taint>,
     /// Taints that pods come to tolerate.
     #[serde(default)]
     pub tolerations: Vec<Toleration>,

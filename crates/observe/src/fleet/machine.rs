@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use planner::inventory::{Room, Taint};
 
+use crate::requests::constraints;
 use crate::{names, pods};
 
 /// What a node has for pods. One that does not say is not judged by it.
@@ -22,15 +23,7 @@ pub(super) fn room(node: &Node) -> Room {
 
 pub(super) fn taints(node: &Node) -> Vec<Taint> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let mut taints: Vec<Taint> = taints
-        .into_iter()
-        .flatten()
-        .map(|taint| Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone().unwrap_or_default(),
-            effect: taint.effect.clone(),
-        })
-        .collect();
+    let mut taints: Vec<Taint> = taints.into_iter().flatten().map(constraints::taint).collect();
     taints.sort();
     taints
 }

@@ -50,6 +50,7 @@ pub(super) fn attainable(
 }
 
 /// What becomes of a node or GPU, as far as the menu goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Future {
     /// It offers nothing.
     Gone,
@@ -198,5 +199,35 @@ impl Machine {
         let (cpu, memory) = (of(self.cpu_milli)? / 1000, of(self.memory_bytes)? >> 30);
         let at_least_one = |n: i128| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
         Some(Share { cpu: at_least_one(cpu), memory_gib: at_least_one(memory) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For what passes people wait: it takes nothing off the menu, and puts nothing on it that is there by chance.
+    #[test]
+    fn only_what_lasts_takes_something_off_the_menu() {
+        let text = || "somebody".to_owned();
+        let to = || planner::testing::request("lab/asks").build().id;
+        let cases = [
+            (None, Future::Follows),
+            (Some(Hold::CoolingDown { until: jiff::Timestamp::MAX }), Future::Follows),
+            (Some(Hold::Changing), Future::Follows),
+            (Some(Hold::Promised { to: to() }), Future::Follows),
+            (Some(Hold::Cordoned { by: text() }), Future::Follows),
+            (Some(Hold::ForeignWork { who: text() }), Future::Follows),
+            (Some(Hold::ForeignLayout { label: text() }), Future::Stays),
+            (Some(Hold::Failed { why: text() }), Future::Stays),
+            (Some(Hold::NotEstablished { why: text() }), Future::Stays),
+            (Some(Hold::HandsOff { who: text() }), Future::Gone),
+            (Some(Hold::NotReady), Future::Gone),
+            (Some(Hold::Unhealthy { what: text() }), Future::Gone),
+            (Some(Hold::NoPolicy), Future::Gone),
+        ];
+        for (hold, future) in cases {
+            assert_eq!(Future::read(hold.as_ref()), future, "{hold:?}");
+        }
     }
 }

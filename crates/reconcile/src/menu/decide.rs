@@ -35,7 +35,10 @@ pub(crate) fn menu(input: &Input<'_>, planned: &PlannedRound) -> MenuRound {
         .map(|((_, name), profile)| (name.as_str(), profile))
         .collect();
     let mut offered: BTreeMap<&str, Vec<&HardwareProfile>> = BTreeMap::new();
-    for profile in there.values().filter(|profile| is_untouched(profile) && !profile.is_disabled()) {
+    // Of what somebody has switched off by hand, another one that is switched on must not be made because a node has a little
+    // more memory today.
+    let is_offered = |profile: &HardwareProfile| !profile.is_disabled() || withdrawn(profile).is_none();
+    for profile in there.values().filter(|profile| is_untouched(profile) && is_offered(profile)) {
         offered.entry(profile.annotation(OFFERS).unwrap_or_default()).or_default().push(profile);
     }
     let Offers { wanted, frozen, problems } = offers(&planned.view, &settings.queues, &offered);

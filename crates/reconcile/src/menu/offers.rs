@@ -57,8 +57,8 @@ struct Group {
     shares: BTreeMap<Offer, Share>,
 }
 
-/// What should be offered now. `published` are our own profiles that are
-/// enabled, by what they offer: one whose CPU and memory still fit is kept.
+/// What should be offered now. `published` are our own profiles that are enabled, or that somebody has
+/// switched off, by what they offer: one whose CPU and memory still fit is kept.
 pub(super) fn offers(
     view: &ClusterView,
     queues: &[String],

@@ -203,6 +203,7 @@ impl<'a> Queue<'a> {
                 && !workload.is("Finished")
                 && quota::cluster_queue(objects, key, workload) == self.object.metadata.name.as_deref()
         };
+        // Nobody has to be sorted for that.
         if self.never_preempts() {
             return;
         }
@@ -242,7 +243,8 @@ impl<'a> Queue<'a> {
         gains
     }
 
-    /// Whether somebody gains for whom one of the holders may go.
+    /// Whether somebody gains for whom one of the holders may go: else no plan has to be made. Who goes for whom is decided
+    /// after it.
     pub(super) fn has_somebody_to_gain(&self) -> bool {
         let gains = self.gains(&self.holders);
         gains.iter().any(|(waiting, _)| self.holders.iter().any(|holder| self.may_go_for(holder, waiting)))
@@ -250,6 +252,7 @@ impl<'a> Queue<'a> {
 
     /// Those who keep their quota although others would gain by it, and how often in a row Kueue gave it back to them.
     pub(super) fn in_vain(&self) -> Vec<(&'a Key, u32)> {
+        // Mostly nobody had, and nobody has to count amounts for that.
         if self.holders.iter().all(|holder| holder.had_back.is_none()) {
             return Vec::new();
         }

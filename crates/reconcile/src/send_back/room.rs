@@ -3,11 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use api::foreign::kueue::ResourceFlavorSpec;
+use api::foreign::queue::ResourceGroup;
 use api::foreign::workload::PodSetAssignment;
 use api::foreign::{ClusterQueue, TemplateSpec, Workload};
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{PodSpec, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use observe::requests::constraints;
 use observe::{Objects, pods};
+use planner::demand::Term;
+use planner::selector;
 
 /// How much there is of each resource in each flavor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +88,7 @@ impl Room {
                     of_group.iter().all(|(r, n)| left.0.get(&of(flavor, r)).is_some_and(|left| left >= n))
                 };
                 let flavor = group.flavors.iter().find(|flavor| {
-                    may_use(objects, &flavor.name, set.template.spec.shape()) && has_all(&flavor.name)
+                    may_use(objects, group, &flavor.name, set.template.spec.shape()) && has_all(&flavor.name)
                 })?;
                 for (resource, n) in of_group {
                     flavors.insert(resource.clone(), flavor.name.clone());
@@ -107,12 +112,36 @@ fn taken(template: &TemplateSpec, count: i32) -> BTreeMap<String, u64> {
     gpus.map(|(resource, n)| (resource, n.saturating_mul(count))).filter(|(_, n)| *n > 0).collect()
 }
 
-/// Whether Kueue may give a pod this flavor. Where it looks for allocatable
+/// Whether Kueue may give a pod this flavor of a group. Where it looks for allocatable
 /// slices itself (a topology), nobody can say.
-fn may_use(objects: &Objects, flavor: &str, spec: &PodSpec) -> bool {
-    let Some(flavor) = objects.resource_flavors.get(flavor) else { return false };
-    let contradicts = |(key, value): (&String, &String)| {
-        spec.node_selector.as_ref().and_then(|labels| labels.get(key)).is_some_and(|wanted| wanted != value)
+fn may_use(objects: &Objects, group: &ResourceGroup, flavor: &str, spec: &PodSpec) -> bool {
+    let Some(found) = objects.resource_flavors.get(flavor) else { return false };
+    let ResourceFlavorSpec { node_labels, node_taints, tolerations, topology_name } = &found.spec;
+    let is_known = |key: &str| {
+        let mut all = group.flavors.iter().filter_map(|of| objects.resource_flavors.get(&of.name));
+        all.any(|flavor| flavor.spec.node_labels.contains_key(key))
     };
-    flavor.spec.topology_name.is_none() && !flavor.spec.node_labels.iter().any(contradicts)
+    topology_name.is_none()
+        && selects(spec, node_labels, is_known)
+        && node_taints.iter().all(|taint| is_tolerated(taint, spec, tolerations))
+}
+
+/// Whether a pod selects nodes with these labels, as Kueue looks at it: it asks only for labels that a flavor of the group has.
+/// From some release on these are the labels of the one flavor. Whoever may have it by all of them may have it by these.
+fn selects(spec: &PodSpec, labels: &BTreeMap<String, String>, is_known: impl Fn(&str) -> bool) -> bool {
+    let is_had = |(key, value): (&String, &String)| !is_known(key) || labels.get(key) == Some(value);
+    let affinity = constraints::affinity(spec);
+    let is_met = |term: &Term| {
+        let known: Vec<_> = term.labels.iter().filter(|wanted| is_known(&wanted.key)).cloned().collect();
+        selector::matches(&known, labels)
+    };
+    spec.node_selector.iter().flatten().all(is_had) && (affinity.is_empty() || affinity.iter().any(is_met))
+}
+
+/// Whether a taint keeps no pod with these tolerations away, by which its flavor adds to its own.
+fn is_tolerated(taint: &Taint, spec: &PodSpec, by_flavor: &[Toleration]) -> bool {
+    let taint = constraints::taint(taint);
+    let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+    let mut all = spec.tolerations.iter().flatten().chain(by_flavor).map(constraints::toleration);
+    !keeps_away || all.any(|toleration| toleration.tolerates(&taint))
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod admitted;
+mod checks;
 mod cluster;
 mod gangs_apart;
 mod gangs_together;

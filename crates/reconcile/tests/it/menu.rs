@@ -4,6 +4,8 @@
 
 mod frozen;
 mod gpus;
+mod hands;
+mod nodes;
 mod running;
 mod seats;
 

@@ -446,7 +446,7 @@ fn nothing_is_said_while_the_cluster_settles_or_by_a_plan_that_breaks_a_rule() {
 }
 
 /// What the checker says against a plan.
-fn note() -> Note {
+pub(crate) fn note() -> Note {
     Note { severity: Severity::Fatal, node: Some("n2".into()), gpu: None, problem: Problem::NodeTwice }
 }
 

@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod again;
+mod flavors;
+mod remembered;
+mod whose;
 
 use std::sync::Arc;
 

@@ -1,7 +1,10 @@
 //! Updates of model servers on full nodes with eight GPUs: an answer says that only older pods of the same
 //! set are in the way where a plan proves it, and nothing of it where others would come first.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
@@ -50,6 +53,14 @@ fn add(cluster: &mut Cluster, name: &str, on: Option<&str>, meta: Value) {
     cluster.add_pod(pod);
 }
 
+/// What the container of a pod asks for.
+fn limits<'a>(cluster: &'a mut Cluster, pod: &str) -> &'a mut BTreeMap<String, Quantity> {
+    let key = ("team".to_owned(), pod.to_owned());
+    let pod = std::sync::Arc::make_mut(cluster.objects.pods.get_mut(&key).expect("it is there"));
+    let container = &mut pod.spec.as_mut().expect("a spec").containers[0];
+    container.resources.as_mut().expect("it asks").limits.as_mut().expect("limits")
+}
+
 /// What those who wait are told.
 fn told(cluster: &Cluster) -> Vec<String> {
     cluster.round().answers.into_iter().map(|answer| answer.text).collect()
@@ -70,6 +81,7 @@ fn an_update_that_waits_for_its_own_old_pod_is_told_both_ways_out_in_event_and_s
     ] {
         assert!(told[0].contains(part), "{part}: {}", told[0]);
     }
+    assert!(!told[0].contains("pod team/llama-1-a ends"), "it ends only after the new one runs: {}", told[0]);
     let round = cluster.round();
     let status = round.policies.values().next().expect("a policy");
     let unserved = &status.unserved.as_ref().expect("who waits").requests[0];
@@ -105,6 +117,77 @@ fn a_slice_that_is_kept_for_updates_serves_none_that_waits() {
         "slices": [{"profile": "7g.80gb", "spareCount": 1}]}}));
     let told = told(&cluster);
     assert!(told.len() == 1 && told[0].contains(UPDATE), "{told:?}");
+    assert!(told[0].contains("spareCount to 2"), "one more than is kept already: {told:?}");
+}
+
+/// More of them are allowed to nobody, so none can be kept free.
+#[test]
+fn no_slice_is_to_be_kept_for_later_updates_where_the_policy_bounds_their_number() {
+    let mut cluster = fleet(1);
+    server(&mut cluster, "llama", 1, "a", Some("n2"));
+    server(&mut cluster, "llama", 2, "b", None);
+    cluster.policy(json!({"type": "DemandDriven", "demandDriven": {
+        "slices": [{"profile": "7g.80gb", "maxCount": 16}]}}));
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].contains(UPDATE) && !told[0].contains("spareCount"), "{told:?}");
+}
+
+/// That any one of them is enough is proved of up to eight; of the others the first three are named.
+#[test]
+fn of_many_older_pods_some_are_named_and_that_one_is_enough_is_said_only_where_it_is_proved() {
+    for (old, names, one_at_a_time) in [(4, "and 1 more", true), (8, "and 5 more", true)] {
+        let mut cluster = fleet(old);
+        for n in 0..old {
+            server(&mut cluster, "llama", 1, &format!("o{n}"), Some("n2"));
+        }
+        server(&mut cluster, "llama", 2, "b", None);
+        let told = told(&cluster);
+        assert!(told.len() == 1 && told[0].contains(names), "{old}: {told:?}");
+        assert_eq!(told[0].contains("maxUnavailable: 1 in"), one_at_a_time, "{old}: {told:?}");
+    }
+    // A ninth runs on the other node.
+    let mut cluster = fleet(8);
+    cluster.objects.pods.remove(&("team".to_owned(), "holder-n1-0".to_owned()));
+    for n in 0..9 {
+        server(&mut cluster, "llama", 1, &format!("o{n}"), Some(if n < 8 { "n2" } else { "n1" }));
+    }
+    server(&mut cluster, "llama", 2, "b", None);
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].contains("that fewer are enough is not proved"), "{told:?}");
+}
+
+/// Slices are free, and CPU is not.
+#[test]
+fn an_update_that_waits_for_the_cpu_of_its_old_pod_is_told_so_and_nobody_else_is() {
+    let mut cluster = fleet(3);
+    server(&mut cluster, "llama", 1, "a", Some("n2"));
+    server(&mut cluster, "llama", 2, "b", None);
+    // Somebody else waits for what no node has, and is none of the update.
+    add(&mut cluster, "younger", None, json!({}));
+    for (name, cpu) in [("llama-1-a", "20"), ("llama-2-b", "20"), ("younger", "500")] {
+        limits(&mut cluster, name).insert("cpu".to_owned(), Quantity(cpu.to_owned()));
+    }
+    let told: BTreeMap<String, bool> = (cluster.round().answers.into_iter())
+        .map(|answer| (answer.id.name, answer.text.contains(UPDATE)))
+        .collect();
+    assert_eq!(told, [("llama".to_owned(), true), ("younger".to_owned(), false)].into());
+}
+
+/// A team has its share of the fleet, and its server has all of that.
+#[test]
+fn an_update_that_waits_for_the_share_of_its_old_pod_is_told_so() {
+    let mut cluster = fleet(3);
+    cluster.objects.nodes.remove("n1");
+    cluster.objects.pods.retain(|(_, name), _| !name.starts_with("holder-n1-"));
+    let team = json!({"metadata": {"name": "team", "labels": {"team": "media"}}});
+    cluster.objects.add_value("v1", "Namespace", team, &mut |problem| panic!("{problem}"));
+    // The holders are of the same namespace.
+    let media = json!({"namespaceSelector": {"matchLabels": {"team": "media"}}, "maxComputeSlices": 6 * 7});
+    cluster.policy(json!({"type": "DemandDriven", "demandDriven": {"shares": [media]}}));
+    server(&mut cluster, "llama", 1, "a", Some("n2"));
+    server(&mut cluster, "llama", 2, "b", None);
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].contains(UPDATE), "{told:?}");
 }
 
 /// The new revision asks for two GPUs where the older one had one each: only when both have ended can one run.
@@ -115,11 +198,7 @@ fn where_one_older_pod_is_not_enough_it_is_not_said_that_it_is() {
         server(&mut cluster, "llama", 1, pod, Some("n2"));
     }
     server(&mut cluster, "llama", 2, "c", None);
-    let key = ("team".to_owned(), "llama-2-c".to_owned());
-    let pod = std::sync::Arc::make_mut(cluster.objects.pods.get_mut(&key).expect("it is there"));
-    let container = &mut pod.spec.as_mut().expect("a spec").containers[0];
-    let limits = container.resources.as_mut().expect("it asks").limits.as_mut().expect("limits");
-    limits.values_mut().for_each(|n| n.0 = "2".to_owned());
+    limits(&mut cluster, "llama-2-c").values_mut().for_each(|n| n.0 = "2".to_owned());
     let told = told(&cluster);
     let part = "set maxSurge: 0 and a maxUnavailable by which all of them may end at once (that fewer are enough is not proved) in";
     assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
@@ -139,6 +218,23 @@ fn a_leader_worker_set_is_known_by_the_revision_of_its_template() {
     let told = told(&cluster);
     assert!(told[0].contains("an update of LeaderWorkerSet team/granite"), "{told:?}");
     assert!(told[0].contains("in spec.rolloutStrategy.rollingUpdateConfiguration"), "{told:?}");
+}
+
+/// The share was lowered below what the team holds on another node: when the old pod ends, it holds too much all the same.
+#[test]
+fn what_is_held_on_other_nodes_counts_for_the_share_by_which_an_update_is_kept_from_its_place() {
+    for (most, is_told) in [(14, true), (9, false)] {
+        let mut cluster = fleet(3);
+        let team = json!({"metadata": {"name": "team", "labels": {"team": "media"}}});
+        cluster.objects.add_value("v1", "Namespace", team, &mut |problem| panic!("{problem}"));
+        let media =
+            json!({"namespaceSelector": {"matchLabels": {"team": "media"}}, "maxComputeSlices": most * 7});
+        cluster.policy(json!({"type": "DemandDriven", "demandDriven": {"shares": [media]}}));
+        server(&mut cluster, "llama", 1, "a", Some("n2"));
+        server(&mut cluster, "llama", 2, "b", None);
+        let told = told(&cluster);
+        assert_eq!((told.len(), told[0].contains(UPDATE)), (1, is_told), "{told:?}");
+    }
 }
 
 /// Each of these waits for others, too, or is no update at all.
@@ -167,6 +263,15 @@ fn where_others_are_in_the_way_or_nothing_is_updated_no_update_is_told() {
         server(cluster, "llama", 1, "a", Some("n2"));
         server(cluster, "llama", 2, "b", None);
         server(cluster, "llama", 2, "c", None);
+    });
+    check("a slice is free, and something else keeps the new one from it", &|cluster| {
+        let key = ("team".to_owned(), "holder-n2-0".to_owned());
+        cluster.objects.pods.remove(&key);
+        server(cluster, "llama", 1, "a", Some("n2"));
+        server(cluster, "llama", 2, "b", None);
+        cluster.settle();
+        cluster.now += cluster.settings.observe.blocked_after * 2;
+        cluster.settle();
     });
     check("what runs is the newer of the two, as after a rollback", &|cluster| {
         server(cluster, "llama", 2, "b", None);

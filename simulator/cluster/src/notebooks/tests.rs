@@ -261,6 +261,32 @@ fn what_its_user_changes_of_a_notebook_with_a_profile_is_changed_and_the_rest_of
     assert_eq!(container["image"], "lab:1");
 }
 
+/// The profile is of the container with the workbench's name, wherever that stands.
+#[test]
+fn what_its_user_adds_to_a_notebook_with_a_profile_is_added_and_nothing_else() {
+    let mut desk = Desk::new(json!({api::foreign::notebook::PROFILE_NAME: "slice"}));
+    desk.book.profiles.insert(PodName::new("a", "slice"), profile(&[("cpu", "1")], &json!({})));
+    desk.settle(at(0));
+    desk.settle(at(0));
+    let template = |desk: &mut Desk, change: &dyn Fn(&mut Value)| {
+        let mut notebook = serde_json::to_value(&desk.book.notebooks[&lab()]).expect("data");
+        change(&mut notebook["spec"]["template"]["spec"]["containers"]);
+        desk.write(&notebook);
+        let due = desk.settle(at(0));
+        let [Write::PatchSet(_, patch), ..] = &due[..] else { panic!("{due:?}") };
+        patch["spec"]["template"]["spec"]["containers"].clone()
+    };
+    let env = json!([{"name": "TEAM", "value": "vision"}]);
+    let lab = json!({"name": "lab", "image": "lab:1", "env": env, "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}});
+    let with_env = template(&mut desk, &|containers| containers[0]["env"] = env.clone());
+    assert_eq!(with_env, json!([lab]));
+    let proxy = json!({"name": "proxy", "image": "proxy:1"});
+    let in_front = template(&mut desk, &|containers| {
+        containers.as_array_mut().expect("a list").insert(0, proxy.clone())
+    });
+    assert_eq!(in_front, json!([proxy, lab]));
+}
+
 /// Nobody stopped it: it is about to run.
 #[test]
 fn a_locked_notebook_has_a_set_without_a_pod_and_is_then_let_go_by_itself() {

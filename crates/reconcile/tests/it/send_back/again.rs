@@ -1,7 +1,7 @@
 //! Kueue from 0.17 on gives quota back to whom it took it from before it asks those who wait for it, so that nobody gains.
 
 use api::foreign::Workload;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reconcile::{CheckAnswer, CheckState};
 
@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 
 /// Kueue as it is from 0.17 on: who was sent back is in its queue again at the end of the delay, and has its quota a moment
 /// later, before others are asked.
-fn has_its_quota_back_at_once(cluster: &mut Cluster, answer: &CheckAnswer) {
+pub(super) fn has_its_quota_back_at_once(cluster: &mut Cluster, answer: &CheckAnswer) {
     is_sent_back(cluster, answer);
     cluster.now += SignedDuration::from_secs(answer.retry_after.unwrap().into());
     let at = cluster.now;
@@ -21,6 +21,14 @@ fn has_its_quota_back_at_once(cluster: &mut Cluster, answer: &CheckAnswer) {
     requeued.last_transition_time.0 = at;
     workload.status.conditions.push(requeued);
     gets_quota(cluster, &answer.workload.1, 20, at);
+}
+
+/// Somebody waits who came only at this time.
+pub(super) fn comes_later(cluster: &mut Cluster, name: &str, at: Timestamp) {
+    waits(cluster, name, MEDIUM, 2, 0);
+    let workload = the_workload(cluster, name);
+    workload.metadata.creation_timestamp = Some(Time(at));
+    workload.status.conditions[0].last_transition_time.0 = at;
 }
 
 /// What is said of a workload now.
@@ -39,11 +47,15 @@ const KEEPS: &str = "; others wait for its quota, but Kueue has given it back on
 fn who_has_its_quota_back_at_once_is_not_sent_back_again_for_the_same_people() {
     let mut cluster = stuck();
     let answer = within(&mut cluster, HOLD).remove(0);
-    assert!(!answer.message.contains("others wait for quota"), "{}", answer.message);
+    assert!(!answer.message.contains("others wait for its quota"), "{}", answer.message);
+    assert_eq!(answer.gist, answer.message, "nothing of it moves");
     has_its_quota_back_at_once(&mut cluster, &answer);
     assert_eq!(within(&mut cluster, HOLD * 30), [], "those who wait have been passed over");
     let (state, message) = said(&cluster, "large");
     assert_eq!((state, message.ends_with(KEEPS)), (CheckState::Pending, true), "{message}");
+    let round = cluster.round();
+    let gist = &round.checks.iter().find(|check| check.workload.1 == "large").unwrap().gist;
+    assert!(gist.ends_with(KEEPS), "else it would never be written: {gist}");
     // The operator starts anew.
     cluster.objects.unserved_quota = observe::objects::UnservedQuota::default();
     assert_eq!(within(&mut cluster, HOLD * 30), []);
@@ -61,9 +73,7 @@ fn for_people_who_came_later_it_is_sent_back_after_twice_as_long_each_time() {
         has_its_quota_back_at_once(&mut cluster, &answer);
         let later = cluster.now + SignedDuration::from_secs(1);
         let name = format!("later-{turn}");
-        waits(&mut cluster, &name, MEDIUM, 2, 0);
-        the_workload(&mut cluster, &name).metadata.creation_timestamp = Some(Time(later));
-        the_workload(&mut cluster, &name).status.conditions[0].last_transition_time.0 = later;
+        comes_later(&mut cluster, &name, later);
         let all = SignedDuration::from_mins(minutes);
         assert_eq!(within(&mut cluster, all - SignedDuration::from_secs(1)), [], "{turn}");
         let retried = within(&mut cluster, SignedDuration::from_secs(1));
@@ -74,8 +84,41 @@ fn for_people_who_came_later_it_is_sent_back_after_twice_as_long_each_time() {
             "{}",
             answer.message
         );
-        assert!(!answer.message.contains("others wait for quota"), "{}", answer.message);
+        assert!(!answer.message.contains("others wait for its quota"), "{}", answer.message);
+        let gave_back = format!("Kueue has given the quota back to it {turn} times already");
+        assert_eq!(answer.message.contains(&gave_back), turn > 1, "{}", answer.message);
     }
+}
+
+/// Those who were there before have waited in vain, unless they had quota since, or were in their queue anew: then Kueue looks at
+/// them as at one who came later.
+#[test]
+fn whoever_lost_quota_or_came_back_into_its_queue_after_that_came_later() {
+    let in_time = |why: &str, expected: usize, edit: &dyn Fn(&mut Workload, Timestamp)| {
+        let mut cluster = stuck();
+        let answer = within(&mut cluster, HOLD).remove(0);
+        has_its_quota_back_at_once(&mut cluster, &answer);
+        let at = cluster.now;
+        edit(the_workload(&mut cluster, "pair"), at);
+        assert_eq!(within(&mut cluster, HOLD * 2).len(), expected, "{why}");
+    };
+    let second = SignedDuration::from_secs(1);
+    let turned = |workload: &mut Workload, kind: &str, at: Timestamp| {
+        let mut condition = workload.status.conditions[0].clone();
+        condition.type_ = kind.to_owned();
+        condition.last_transition_time.0 = at;
+        workload.status.conditions.push(condition);
+    };
+    in_time("it has waited all the time", 0, &|_, _| {});
+    in_time("it lost quota since", 1, &|pair, at| {
+        pair.status.conditions[0].last_transition_time.0 = at + second
+    });
+    in_time("it came back since", 1, &|pair, at| turned(pair, "Requeued", at + second));
+    in_time("its pods were ready for a moment since", 0, &|pair, at| turned(pair, "PodsReady", at + second));
+    in_time("it was made since", 1, &|pair, at| pair.metadata.creation_timestamp = Some(Time(at + second)));
+    in_time("it was made in the same second, and nobody knows", 1, &|pair, at| {
+        pair.metadata.creation_timestamp = Some(Time(at));
+    });
 }
 
 /// Only what has come to nothing is left: where somebody else had the quota meanwhile, or no check of ours took it, all is as
@@ -101,6 +144,11 @@ fn who_has_its_quota_back_after_others_had_it_is_sent_back_as_before() {
         assert_eq!(within(&mut cluster, HOLD).len(), 1, "{why}");
     };
     in_time("it waited for its quota", &long_before);
+    in_time("it was in its queue again only afterwards", &|workload| {
+        let mut conditions = workload.status.conditions.iter_mut();
+        let requeued = conditions.find(|condition| condition.type_ == "Requeued").unwrap();
+        requeued.last_transition_time.0 += SignedDuration::from_secs(1);
+    });
     in_time("its slices were ready in between", &|workload| {
         workload.status.admission_checks[0].retry_count = None;
     });
