@@ -38,6 +38,12 @@ impl Offered {
         }
     }
 
+    /// Compute slices that being served with one of it is worth: those of its slice, which a seat counts for as well, since who is
+    /// served counts, and not who sits beside. `whole`: what all of a GPU counts for.
+    pub(crate) fn weight(self, whole: i64) -> i64 {
+        self.profile().map_or(whole, |profile| i64::from(profile.compute))
+    }
+
     /// The resource by which pods ask for it.
     #[must_use]
     pub fn resource_name(self) -> String {

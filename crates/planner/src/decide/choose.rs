@@ -12,9 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{
-    self, Asked, Copy, Effort, Known, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many,
-};
+use crate::solver::{self, Asked, Copy, Effort, MANY_KINDS, Merged, Sense, SolveError, Solved, are_many};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -251,8 +249,11 @@ pub(super) fn serve<'a>(
     let program = formulate(&world, &turns, Question::Service);
     let orders = program.orders(&world, &turns);
     let start = turns.start.clone().suited(&program.parts);
-    let start = Known { copies: &start.copies, searched: 0 };
-    let asked = Asked { start, filled_within: Some(SERVICE), ..Asked::new(program.levels.len(), 0, &orders) };
+    let asked = Asked {
+        start: start.known(),
+        filled_within: Some(SERVICE),
+        ..Asked::new(program.levels.len(), 0, &orders)
+    };
     let (parted, _) = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
     let solver::Parted { solved, copies } = parted?;
     Ok(Chosen { world, turns, program, solved, copies }.seen())
@@ -285,10 +286,8 @@ fn choose_with<'a>(
     let program = formulate(&world, &turns, Question::Plan);
     let orders = program.orders(&world, &turns);
     let reached = rival.map_or_else(Vec::new, |rival| rival.values_for(&program));
-    // The plan searches at all levels: with the later ones in view it serves a little more than the questions did.
     let start = turns.start.clone().suited(&program.parts);
-    let start = Known { copies: &start.copies, searched: 0 };
-    let asked = Asked { reached: &reached, start, ..program.asked(&orders) };
+    let asked = Asked { reached: &reached, start: start.known(), ..program.asked(&orders) };
     let (alike, _) = answers.solve_parts(&program.instance, &program.parts, asked, TOGETHER);
     if matches!(alike, Err(SolveError::Infeasible)) {
         return Err(SolveError::Infeasible);

@@ -60,12 +60,7 @@ impl Group<'_> {
     /// Compute slices that one request of the group asks for: what being
     /// served is worth within its priority.
     pub(super) fn weight(&self) -> i64 {
-        let slices = self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n));
-        // A seat weighs as much as its slice: who is served counts, and not who sits beside.
-        let seats = self.shared.iter().filter_map(|(offered, n)| {
-            offered.profile().map(|profile| i64::from(profile.compute) * i64::from(*n))
-        });
-        slices.sum::<i64>() + seats.sum::<i64>() + self.whole_weight * i64::from(self.whole)
+        self.wants().map(|(offered, n)| offered.weight(self.whole_weight) * i64::from(n)).sum()
     }
 
     /// What each of its requests wants, and how much of it.

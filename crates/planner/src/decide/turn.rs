@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::solver::{Copy, Part};
+use crate::solver::{Copy, Known, Part};
 
 /// Whose turn it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,18 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// The same for a program whose nodes may do more: none does anything of that.
+    /// The same for the program of a plan, whose nodes may do more: none does anything of that, and nothing of it counts as
+    /// searched for. With the later levels in view, a plan serves a little more than the questions did.
     pub(super) fn suited(mut self, parts: &[Part]) -> Self {
         for (part, copies) in parts.iter().zip(&mut self.copies) {
             copies.iter_mut().for_each(|copy| copy.extras.resize(part.extras.len(), 0));
         }
-        self
+        Self { searched: 0, ..self }
+    }
+
+    /// As the solver is told it.
+    pub(super) fn known(&self) -> Known<'_> {
+        Known { copies: &self.copies, searched: self.searched }
     }
 }
 
@@ -93,6 +99,7 @@ mod tests {
         let start = Start { copies: vec![vec![copy(&[1, 0]), copy(&[0, 2])]], searched: 3 };
         let suited = start.suited(&[part]);
         assert_eq!(suited.copies, [[copy(&[1, 0, 0]), copy(&[0, 2, 0])]]);
+        assert_eq!(suited.searched, 0, "the later levels were not in question");
     }
 
     #[test]

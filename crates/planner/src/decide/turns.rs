@@ -391,9 +391,9 @@ impl<'w, 'a> Asking<'w, 'a> {
         let instance = first_levels(&self.program.instance, self.level + 1);
         let rows: Vec<RowIndex> = queue.iter().filter_map(|group| self.program.demand[*group]).collect();
         let parts = &self.program.parts;
-        let known = Known { copies: &self.start.copies, searched: self.start.searched };
         let in_turn = InTurn { level: self.level, queue: &rows, filled_within: self.limits.filled_within };
-        let served = self.answers.serve_in_turn(&instance, parts, (&self.orders, known), in_turn)?;
+        let served =
+            self.answers.serve_in_turn(&instance, parts, (&self.orders, self.start.known()), in_turn)?;
         self.served = Some(Start { copies: served.copies, searched: self.level + 1 });
         let mut decided = served.decided.into_iter();
         let nobody = Decided { served: false, proved: true };

@@ -298,14 +298,14 @@ struct Costs<'a> {
     /// Highest first.
     priorities: BTreeSet<Reverse<i32>>,
     /// Compute slices that a whole GPU counts for.
-    whole: u64,
+    whole: i64,
     is_in_turn: bool,
 }
 
 /// What it costs that some are not served, priority by priority, the highest first: where the oldest come first, who they
 /// are; and how many compute slices they ask for. Of two, the lesser one is better.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost<'a>(Vec<(Vec<Who<'a>>, u64)>);
+struct Cost<'a>(Vec<(Vec<Who<'a>>, i64)>);
 
 /// Who is not served: of two lists, the one that has the older request where they begin to differ is worse.
 type Who<'a> = Reverse<(Timestamp, &'a RequestId)>;
@@ -313,18 +313,15 @@ type Who<'a> = Reverse<(Timestamp, &'a RequestId)>;
 impl<'a> Costs<'a> {
     fn new(inventory: &Inventory, requests: &'a [Request], is_in_turn: bool) -> Self {
         let gpus = inventory.nodes.values().flat_map(|node| node.gpus.values());
-        let whole = gpus.map(|gpu| u64::from(gpu.geometry.compute())).max().unwrap_or(0);
+        let whole = gpus.map(|gpu| i64::from(gpu.geometry.compute())).max().unwrap_or(0);
         let priorities = requests.iter().map(|request| Reverse(request.priority)).collect();
         Self { requests, priorities, whole, is_in_turn }
     }
 
     /// What it costs that these are not.
     fn of(&self, lost: &[usize]) -> Cost<'a> {
-        let slices = |request: &Request| {
-            let of = request.wants().map(|(offered, n)| {
-                offered.profile().map_or(self.whole, |profile| u64::from(profile.compute)) * u64::from(n)
-            });
-            of.sum::<u64>()
+        let slices = |request: &Request| -> i64 {
+            request.wants().map(|(offered, n)| offered.weight(self.whole) * i64::from(n)).sum()
         };
         let of = |priority: &Reverse<i32>| {
             let lost = lost.iter().map(|at| &self.requests[*at]).filter(|r| r.priority == priority.0);

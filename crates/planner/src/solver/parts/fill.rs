@@ -51,15 +51,16 @@ pub(super) struct Filling<'m> {
     values: Vec<i64>,
     proved: Vec<Proof>,
     /// Operations for each level, if it would take more.
-    pub(super) most: u64,
+    most: u64,
 }
 
 impl<'m> Filling<'m> {
-    /// Nothing is done yet, or what is known.
+    /// Nothing is done yet, or what is known. `within`: so many operations for each level, if it would take more.
     pub(super) fn new(
         model: &'m Model<'m>,
         parts: &[Part],
         (orders, Known { copies, searched }): (&'m Orders, Known<'_>),
+        within: Option<u64>,
     ) -> Option<Self> {
         let is_free = orders.turns.is_empty();
         let with_values = |state: State| state.values(model).map(|values| (state, values));
@@ -91,7 +92,7 @@ impl<'m> Filling<'m> {
             state,
             values,
             proved,
-            most: u64::MAX,
+            most: within.unwrap_or(u64::MAX),
         })
     }
 

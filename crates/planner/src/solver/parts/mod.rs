@@ -265,8 +265,7 @@ fn filled(instance: &Instance, parts: &[Part], kinds: usize, asked: Asked<'_>) -
     let Asked { first, worth, orders, .. } = asked;
     let first = first.min(instance.levels);
     let model = Model { worth, ..fill::suited(instance, parts, (first, kinds))? };
-    let mut filling = Filling::new(&model, parts, (orders, asked.start))?;
-    filling.most = asked.filled_within.unwrap_or(u64::MAX);
+    let mut filling = Filling::new(&model, parts, (orders, asked.start), asked.filled_within)?;
     filling.up_to(first)?;
     filling.parted(parts)
 }
@@ -289,8 +288,7 @@ pub fn serve_in_turn(
     instance.validate().ok()?;
     let kinds = if filled_within.is_some() { 0 } else { KINDS_IN_TURN };
     let model = fill::suited(instance, parts, (level + 1, kinds))?;
-    let mut filling = Filling::new(&model, parts, (orders, known))?;
-    filling.most = filled_within.unwrap_or(u64::MAX);
+    let mut filling = Filling::new(&model, parts, (orders, known), filled_within)?;
     filling.up_to(level)?;
     let proofs = filled_within.is_none();
     let mut refuter = proofs.then(|| refute::Refuter::new(&model, parts, filling.held(level)));

@@ -44,8 +44,8 @@ fn first_fit_is_a_floor_without_any_search() {
     let rows: Vec<RowIndex> = (FIRST..).take(sizes.len()).collect();
     let undone = |starts: Vec<Vec<RowIndex>>| {
         let orders = Orders { copies: vec![0; 3], starts, turns: vec![] };
-        let filling =
-            Filling::new(&model, &parts, (&orders, Known::NOTHING)).expect("nothing done is a state");
+        let filling = Filling::new(&model, &parts, (&orders, Known::NOTHING), None);
+        let filling = filling.expect("nothing done is a state");
         filling.parted(&parts).expect("it can be settled").solved.levels[0].value
     };
     assert_eq!(undone(vec![rows]), 0);
@@ -145,7 +145,8 @@ fn where_some_come_first_what_is_known_of_all_of_them_is_taken_without_a_search(
     let orders =
         Orders { copies: vec![0; 2], starts: vec![], turns: vec![(0, (FIRST..FIRST + 4).collect())] };
     let filled = |known: Known<'_>| {
-        let mut filling = Filling::new(&model, &parts, (&orders, known)).expect("nothing done is a state");
+        let filling = Filling::new(&model, &parts, (&orders, known), None);
+        let mut filling = filling.expect("nothing done is a state");
         let before = done();
         filling.up_to(1).expect("it can be filled");
         (filling.copies(&parts), done() - before)
