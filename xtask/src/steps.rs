@@ -296,7 +296,10 @@ mod tests {
         assert!(!good);
         assert!(text.contains("--- b: FAILED (7 is odd) in"), "{text}");
         let (last, _) = text.split_once("\n=== summary").unwrap();
-        assert!(last.trim_end().ends_with(" in all so far"), "each step says what all took until then:\n{text}");
+        assert!(
+            last.trim_end().ends_with(" in all so far"),
+            "each step says what all took until then:\n{text}"
+        );
         ends_with(&text, "2 passed, 1 failed, 0 skipped");
     }
 

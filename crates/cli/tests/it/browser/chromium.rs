@@ -141,10 +141,10 @@ impl Browser {
         let copy = file("measured.html");
         fs::write(&copy, format!("{before}<script>{MEASURE}</script></body>{after}")).unwrap();
         let output = self.run(window, &["--dump-dom".to_owned()], &copy);
-        let answer = output.stdout.rsplit_once("id=\"measured\">").and_then(|(_, rest)| rest.split_once("</script>"));
-        let (answer, _) = answer.unwrap_or_else(|| {
-            panic!("nothing was measured in {}: {}", copy.display(), output.stderr)
-        });
+        let answer =
+            output.stdout.rsplit_once("id=\"measured\">").and_then(|(_, rest)| rest.split_once("</script>"));
+        let (answer, _) =
+            answer.unwrap_or_else(|| panic!("nothing was measured in {}: {}", copy.display(), output.stderr));
         let measured: Value = serde_json::from_str(answer).unwrap();
         assert_eq!(measured["width"], window.width, "the window has another width");
         let text = |key: &str| measured[key].as_str().unwrap().to_owned();
