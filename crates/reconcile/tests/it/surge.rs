@@ -204,6 +204,36 @@ fn where_one_older_pod_is_not_enough_it_is_not_said_that_it_is() {
     assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
 }
 
+/// One of the two older pods has as much as the new one asks for, and the other has half of it.
+#[test]
+fn where_not_each_of_the_older_pods_is_enough_alone_it_is_not_said_that_one_is() {
+    let mut cluster = fleet(3);
+    for pod in ["a", "b"] {
+        server(&mut cluster, "llama", 1, pod, Some("n2"));
+    }
+    server(&mut cluster, "llama", 2, "c", None);
+    for pod in ["llama-1-a", "llama-2-c"] {
+        limits(&mut cluster, pod).values_mut().for_each(|n| n.0 = "2".to_owned());
+    }
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].contains("that fewer are enough is not proved"), "{told:?}");
+}
+
+/// Only its own pods are there: what would help is that they end, and they end only after the new one runs.
+#[test]
+fn it_is_no_advice_to_an_update_that_its_own_older_pods_end() {
+    let mut cluster = fleet(8);
+    cluster.objects.nodes.remove("n1");
+    cluster.objects.pods.retain(|(_, name), _| !name.starts_with("holder-"));
+    for n in 0..8 {
+        server(&mut cluster, "llama", 1, &format!("o{n}"), Some("n2"));
+    }
+    server(&mut cluster, "llama", 2, "b", None);
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].contains(UPDATE), "{told:?}");
+    assert!(!told[0].contains("ends (or moves)"), "{told:?}");
+}
+
 #[test]
 fn a_leader_worker_set_is_known_by_the_revision_of_its_template() {
     let mut cluster = fleet(1);

@@ -27,6 +27,11 @@ fn taints_that_pass_or_keep_nobody_away_change_nothing_on_the_menu() {
     taint(&mut cluster, "n2", &[("maintenance", "PreferNoSchedule")]);
     assert_eq!(round(&mut cluster).len(), 6);
     assert_eq!(cluster.round().menu.problems, []);
+    let mut softly = fleet();
+    for node in ["n1", "n2"] {
+        taint(&mut softly, node, &[("maintenance", "PreferNoSchedule")]);
+    }
+    assert_eq!(round(&mut softly).len(), 6);
     let small = name(&cluster, &["1g-10gb"]);
     let spec = json!(profile(&mut cluster, &small).spec);
     assert_eq!(

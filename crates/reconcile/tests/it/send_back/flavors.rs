@@ -78,11 +78,11 @@ fn nobody_is_sent_back_for_pods_that_select_other_nodes_than_the_flavor_has() {
         "with that quota they would be kept to nodes that are not there"
     );
     assert_eq!(sent_back(spec(), &json!({"nodeSelector": {"tier": "a"}})), 1);
-    assert_eq!(
-        sent_back(spec(), &json!({"nodeSelector": {"kubernetes.io/hostname": "n2.cluster"}})),
-        1,
-        "not asked"
-    );
+    // Of that label no flavor says anything.
+    let host = "kubernetes.io/hostname";
+    assert_eq!(sent_back(spec(), &json!({"nodeSelector": {host: "n2.cluster"}})), 1);
+    let wants = json!([{"key": host, "operator": "In", "values": ["n2.cluster"]}]);
+    assert_eq!(sent_back(spec(), &affinity(&[wants])), 1);
 }
 
 /// A second flavor has quota to spare. Who may not have that one waits for the quota of the first.

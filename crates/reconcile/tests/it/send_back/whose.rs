@@ -57,6 +57,7 @@ fn nobody_gains_behind_one_who_takes_the_quota_and_cannot_be_served() {
     let mut cluster = crowded(20);
     holds(&mut cluster, "large", 20, 0);
     waits(&mut cluster, "first", MEDIUM, 20, 5);
+    is_stuck(&mut cluster, "first");
     waits(&mut cluster, "pair", MEDIUM, 2, 0);
     assert_eq!(gives(&mut cluster), []);
 }
@@ -191,16 +192,21 @@ fn nobody_is_sent_back_for_quota_that_the_queue_does_not_give() {
         {"name": "main", "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}}]}}});
     the_workload(&mut cluster, "pair").spec.pod_sets.push(serde_json::from_value(second).unwrap());
     assert_eq!(gives(&mut cluster), [], "a part of what it asks for has no quota");
-    // Two groups, each with resources of its own.
+    // Two groups, each with resources and a flavor of its own.
     let mut cluster = stuck();
-    let quota = |resource: &str, n: u32| {
-        json!({"coveredResources": [resource], "flavors": [{"name": "pool", "resources": [
+    let other = json!({"metadata": {"name": "other"}, "spec": {"nodeLabels": {"pool": "research"}}});
+    add(&mut cluster, "ResourceFlavor", other);
+    let quota = |resource: &str, flavor: &str, n: u32| {
+        json!({"coveredResources": [resource], "flavors": [{"name": flavor, "resources": [
             {"name": resource, "nominalQuota": n}]}]})
     };
-    queue(
-        &mut cluster,
-        20,
-        json!({"resourceGroups": [quota(SMALL, 56), quota(MEDIUM, 20)], "cohortName": ""}),
-    );
+    let groups = [quota(SMALL, "other", 56), quota(MEDIUM, "pool", 20)];
+    queue(&mut cluster, 20, json!({"resourceGroups": groups}));
     assert_eq!(gives(&mut cluster), [("large".to_owned(), "pair".to_owned())]);
+    // A cohort without a name is none: what is left is left.
+    let mut cluster = stuck();
+    queue(&mut cluster, 24, json!({"cohortName": ""}));
+    let queue = cluster.objects.cluster_queues.get_mut("research").unwrap();
+    queue.status.flavors_reservation[0].resources[0].total.0 = "20".to_owned();
+    assert_eq!(gives(&mut cluster), []);
 }
