@@ -298,6 +298,18 @@ fn the_slice_of_a_ready_workload_is_kept_for_it_until_its_pod_has_a_node() {
     assert_eq!(promised(&cluster), Vec::<String>::new());
 }
 
+/// The operator has died between both writes, and was started anew.
+#[test]
+fn the_slice_of_a_ready_workload_is_kept_also_where_nobody_remembers_that_it_was_promised() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    let _ = cluster.step(Until::End);
+    let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+    assert_eq!(rollout.promised.into_iter().map(|to| to.name).collect::<Vec<_>>(), ["job"]);
+}
+
 #[test]
 fn a_pod_of_another_namespace_that_names_the_same_owner_is_no_pod_of_the_workload() {
     let mut cluster = fleet();

@@ -219,6 +219,22 @@ fn where_not_each_of_the_older_pods_is_enough_alone_it_is_not_said_that_one_is()
     assert!(told.len() == 1 && told[0].contains("that fewer are enough is not proved"), "{told:?}");
 }
 
+/// One of the new pods runs already, another has a place, and a pod of the older revision has ended.
+#[test]
+fn only_older_pods_that_hold_something_are_in_the_way_and_only_of_those_that_have_no_place() {
+    let mut cluster = fleet(3);
+    server(&mut cluster, "llama", 1, "ended", Some("n2"));
+    server(&mut cluster, "llama", 1, "old", Some("n2"));
+    server(&mut cluster, "llama", 2, "runs", Some("n2"));
+    server(&mut cluster, "llama", 2, "first", None);
+    server(&mut cluster, "llama", 2, "second", None);
+    let ended = ("team".to_owned(), "llama-1-ended".to_owned());
+    let ended = std::sync::Arc::make_mut(cluster.objects.pods.get_mut(&ended).expect("it is there"));
+    ended.status.as_mut().expect("a status").phase = Some("Failed".to_owned());
+    let told: Vec<String> = told(&cluster).into_iter().filter(|text| text.contains(UPDATE)).collect();
+    assert!(told.len() == 1 && told[0].contains("(team/llama-1-old on n2)"), "{told:?}");
+}
+
 /// Only its own pods are there: what would help is that they end, and they end only after the new one runs.
 #[test]
 fn it_is_no_advice_to_an_update_that_its_own_older_pods_end() {
@@ -293,6 +309,14 @@ fn where_others_are_in_the_way_or_nothing_is_updated_no_update_is_told() {
         server(cluster, "llama", 1, "a", Some("n2"));
         server(cluster, "llama", 2, "b", None);
         server(cluster, "llama", 2, "c", None);
+    });
+    check("the older pod is of another job of the same set, and both are to run", &|cluster| {
+        for (job, on) in [("train-0", Some("n2")), ("train-1", None)] {
+            let by = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": true});
+            let above: OwnerReference = serde_json::from_value(by("JobSet", "train")).expect("an owner");
+            cluster.objects.owners.insert("Job", ("team".to_owned(), job.to_owned()), above);
+            add(cluster, job, on, json!({"ownerReferences": [by("Job", job)]}));
+        }
     });
     check("a slice is free, and something else keeps the new one from it", &|cluster| {
         let key = ("team".to_owned(), "holder-n2-0".to_owned());

@@ -285,6 +285,10 @@ fn what_its_user_adds_to_a_notebook_with_a_profile_is_added_and_nothing_else() {
         containers.as_array_mut().expect("a list").insert(0, proxy.clone())
     });
     assert_eq!(in_front, json!([proxy, lab]));
+    // Also when the profile is gone: what was stored of it stays where nobody changes it.
+    desk.book.profiles.clear();
+    let changed = template(&mut desk, &|containers| containers[1]["image"] = json!("lab:2"));
+    assert_eq!(changed[1]["resources"], lab["resources"]);
 }
 
 /// Nobody stopped it: it is about to run.
@@ -302,6 +306,17 @@ fn a_locked_notebook_has_a_set_without_a_pod_and_is_then_let_go_by_itself() {
     let due = desk.settle(at(0));
     assert!(due.contains(&Write::PatchSet(lab(), json!({"spec": {"replicas": 1}}))), "{due:?}");
     assert!(!due.iter().any(|write| matches!(write, Write::PatchNotebook(..))), "{due:?}");
+}
+
+/// Somebody deletes the set meanwhile.
+#[test]
+fn a_locked_notebook_whose_set_is_gone_is_not_let_go_before_it_is_there_again() {
+    let mut desk = Desk::new(json!({STOPPED: LOCK}));
+    desk.settle(at(0));
+    desk.settle(at(0));
+    desk.book.sets.clear();
+    let reconciled = desk.book.due(at(0), at(0));
+    assert!(matches!(&reconciled[..], [Write::CreateSet(_)]), "{reconciled:?}");
 }
 
 #[test]

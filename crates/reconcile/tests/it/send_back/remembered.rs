@@ -167,6 +167,8 @@ fn a_time_that_never_ends_is_not_shortened_by_that_of_those_who_were_sent_back()
     let answer = within(&mut cluster, HOLD).remove(0);
     super::again::has_its_quota_back_at_once(&mut cluster, &answer);
     cluster.settings.quota_hold = SignedDuration::from_hours(8760);
+    // The operator was started anew for it.
+    cluster.objects.unserved_quota = observe::objects::UnservedQuota::default();
     let later = cluster.now + SignedDuration::from_secs(1);
     super::again::comes_later(&mut cluster, "later", later);
     assert_eq!(within(&mut cluster, SignedDuration::from_secs(2)), []);
