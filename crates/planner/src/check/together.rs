@@ -25,8 +25,8 @@ pub fn check_together(reports: &[RequestReport], inventory: &Inventory, requests
     let tied = requests.iter().filter(|request| !request.together.rules.is_empty() && waits(request));
     let gangs: BTreeSet<&String> = tied.filter_map(|request| request.together.gang.as_ref()).collect();
     for gang in gangs {
-        let of = requests.iter().filter(|request| request.together.gang.as_ref() == Some(gang));
-        let of = of.filter(|request| waits(request) && request.blocked_elsewhere.is_none());
+        let of =
+            requests.iter().filter(|request| request.together.gang.as_ref() == Some(gang) && waits(request));
         let (has, lacks): (Vec<&Request>, Vec<&Request>) =
             of.partition(|request| served.contains_key(&request.id));
         if !has.is_empty() {

@@ -36,7 +36,7 @@ use crate::inventory::{Inventory, Node};
 use crate::names::{NodeName, RequestId};
 use crate::plan::UnderWay;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::report::{Help, Outcome, Why};
+use crate::report::{Broken, Help, Outcome, Report, Why};
 use crate::solver::SolveError;
 
 /// How many parts are named to who asks.
@@ -90,6 +90,7 @@ pub(super) fn decide(
     };
     let units = units(requests);
     let now = choice.plan(Advised::No)?;
+    let broken = broken_in(&now.report);
     if choice.memo.by_parts || near::is_large(&mut choice) {
         near::place(&mut choice, &units, &now)?;
     } else {
@@ -119,7 +120,43 @@ pub(super) fn decide(
             }
         }
     }
+    for unit in units.iter().filter(|unit| unit.is_gang) {
+        say_who_needs_it(unit, requests, &broken, &mut decision.report);
+    }
     Ok(decision)
+}
+
+/// Why promises are broken, by whom they were made to.
+fn broken_in(report: &Report) -> BTreeMap<RequestId, Broken> {
+    let of = report.requests.iter().filter_map(|report| Some((report.id.clone(), report.broken.as_ref()?)));
+    of.map(|(id, promise)| (id, promise.why.clone())).collect()
+}
+
+/// What was promised to a gang is kept for all of it or for nobody. So where a higher priority needs a part of it, that is why
+/// the rest of it is not kept either. `broken`: the promises that are broken where each of the gang is planned by itself.
+fn say_who_needs_it(
+    unit: &Unit<'_>,
+    requests: &[Request],
+    broken: &BTreeMap<RequestId, Broken>,
+    report: &mut Report,
+) {
+    let ids: BTreeSet<&RequestId> = unit.members.iter().map(|at| &requests[*at].id).collect();
+    let gets_it = |of: &RequestId| {
+        let report = report.requests.iter().find(|report| report.id == *of);
+        report.is_some_and(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
+    };
+    let needed = ids
+        .iter()
+        .filter_map(|id| broken.get(id))
+        .find(|why| matches!(why, Broken::HigherPriority { to } if gets_it(to)));
+    let Some(why) = needed else { return };
+    for report in report.requests.iter_mut().filter(|report| ids.contains(&report.id)) {
+        let is_another =
+            broken.get(&report.id).is_some_and(|why| !matches!(why, Broken::HigherPriority { .. }));
+        if let Some(promise) = report.broken.as_mut().filter(|_| !is_another) {
+            promise.why.clone_from(why);
+        }
+    }
 }
 
 /// What is decided so far.

@@ -1,5 +1,8 @@
 //! Pods that start together and have to be in one part of the cluster: stories, and brute force over the parts.
 
+mod before_and_after;
+mod parts;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

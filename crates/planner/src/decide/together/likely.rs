@@ -22,7 +22,8 @@ pub(super) struct Candidate {
 }
 
 impl Choice<'_, '_> {
-    /// The parts that may have what all of them ask for, those first that are the likeliest.
+    /// The parts that may have what all of them ask for, those first that are the likeliest. This says only where to look, and
+    /// where first, so too much may be thought of a part: who may be where is asked of each request when the part is planned.
     pub(super) fn candidates(
         &self,
         rules: &BTreeMap<String, String>,

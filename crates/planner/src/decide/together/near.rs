@@ -101,6 +101,11 @@ impl Seen<'_> {
     fn fits(&self, members: &[usize]) -> usize {
         members.iter().filter(|at| !self.lost.contains(at)).count()
     }
+
+    /// Whether all are served, and nobody loses anything by it.
+    fn is_free(&self) -> bool {
+        self.lost.is_empty()
+    }
 }
 
 /// What was found of all that were looked at.
@@ -154,7 +159,7 @@ impl<'a> Near<'_, 'a, '_> {
                 }
                 None
             }
-            Some(best) if !unit.is_gang || self.is_free(block, best) => seen.into_iter().next(),
+            Some(best) if !unit.is_gang || best.is_free() => seen.into_iter().next(),
             Some(_) => self.worth_it(block, seen)?,
         };
         match &best {
@@ -182,7 +187,8 @@ impl<'a> Near<'_, 'a, '_> {
             let seen = self.plan(block, candidate, (&candidate.nodes, who))?;
             fits.push((candidate.part.clone(), seen.fits(block.members)));
             // Nobody is moved who was told a node.
-            if self.is_free(block, &seen) || candidate.is_promised && self.may_do(block, &seen) {
+            let is_kept = candidate.is_promised && !self.takes_from_above(block, &seen);
+            if seen.is_free() || is_kept && self.may_do(block, &seen) {
                 return Ok(Looked { seen: vec![seen], fits });
             }
             all.push(seen);
@@ -197,9 +203,12 @@ impl<'a> Near<'_, 'a, '_> {
         spares_gangs && (!block.unit.is_gang || seen.fits(block.members) == block.members.len())
     }
 
-    /// Whether all are served, and nobody loses anything by it.
-    fn is_free(&self, block: Block<'_>, seen: &Seen<'_>) -> bool {
-        seen.lost.is_empty() && self.may_do(block, seen)
+    /// Whether a gang that stays where it was promised something would take a place from a higher priority: then it has to go where
+    /// there is another one.
+    fn takes_from_above(&self, Block { unit, members, .. }: Block<'_>, seen: &Seen<'_>) -> bool {
+        let priority = |at: &usize| self.choice.fleet.1[*at].priority;
+        let highest = members.iter().map(priority).max();
+        unit.is_gang && seen.lost.iter().any(|at| highest.is_some_and(|highest| priority(at) > highest))
     }
 
     /// The best of the first parts, each with the nodes that the gang leaves for it, so that whom it pushes out may go there; if

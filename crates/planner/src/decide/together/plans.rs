@@ -97,6 +97,7 @@ impl Choice<'_, '_> {
             self.do_without(&mut without, unit);
             let without = self.plan_for(&without)?;
             let is_whole = self.placed(&best).count(&unit.members) == unit.members.len();
+            // Who is not whole would be left out at the end as well. Now those who are decided about later may have its place.
             if !is_whole || self.compare(&without, &best).is_lt() {
                 self.leave_out(unit, Why::AllUsed, Vec::new());
                 return Ok(without);
