@@ -99,9 +99,10 @@ fn from_click_to_running_in_a_queue_a_person_reads_of_quota_until_the_slice_is_t
         // the older or the newer of the two.
         let notebook = ["There was a problem with the notebook"];
         let workbench = ["There was a problem with the workbench"];
-        // Events and workloads come by watches of their own: our first word may be read before the quota.
+        // Events and workloads come by watches of their own: our first word may be read before the quota, and Kueue's that
+        // there is a workload.
         let pending = [quota, workbench[0]];
-        let reasons = [quota, "SliceComing", "UpdatedAdmissionCheck", FREE];
+        let reasons = ["CreatedWorkload", quota, "SliceComing", "UpdatedAdmissionCheck", FREE];
         let (started, by_name) = (["Workbench container started", ASSIGNED], ["Started", ASSIGNED]);
         follows(&read[0], &[WAITS], &[&notebook, &started]);
         follows(&read[1], &[WAITS], &[&workbench, &started]);
