@@ -58,13 +58,18 @@ fn holds(status: &Value, kind: &str) -> bool {
     condition(status, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Nine pods want a whole GPU each, and hold all the quota; there are eight. Two others wait for quota.
+/// Nine pods want a whole GPU each, and hold all the quota; there are eight.
+async fn large_holds_all_of_the_quota(scene: &mut Scene) -> anyhow::Result<()> {
+    research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
+    scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
+    check_says(scene, "large", "Pending", "not served").await.map(drop)
+}
+
+/// Two others wait for the quota.
 #[test]
 fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_there() {
     scenario_of_kueue(false, async |scene| {
-        research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
-        scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
-        check_says(scene, "large", "Pending", "not served").await?;
+        large_holds_all_of_the_quota(scene).await?;
         // Nobody waits, so it keeps its quota.
         scene.apply(job("pair", &mig("7g.80gb"), 2)).await?;
         job_runs(scene, "pair", 2).await?;
@@ -94,9 +99,7 @@ fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_
 #[test]
 fn quota_that_comes_back_to_its_holder_at_once_stays_with_it_and_people_read_what_helps() {
     scenario_of_kueue(true, async |scene| {
-        research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
-        scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
-        check_says(scene, "large", "Pending", "not served").await?;
+        large_holds_all_of_the_quota(scene).await?;
         scene.apply(job("pair", &mig("7g.80gb"), 2)).await?;
         let told = scene.told("Job", "large", "its quota goes to").await?;
         ensure!(told.contains("which waits for it and can be served"), "{told}");

@@ -492,15 +492,21 @@ fn an_operator_that_does_not_answer_sends_nobody_back_and_one_that_begins_anew_w
     assert_eq!(within(&mut cluster, SignedDuration::from_secs(1)).len(), 1);
 }
 
-/// What is ready has been let go.
-#[test]
-fn who_is_ready_is_not_sent_back_for_others() {
+/// Sixteen who had quota, and whose slices were there.
+fn sixteen_are_admitted() -> Cluster {
     let mut cluster = crowded(16);
     holds(&mut cluster, "sixteen", 16, 0);
     cluster.settle();
     let answer = cluster.round().checks.remove(0);
     assert_eq!(answer.state, CheckState::Ready, "{}", answer.message);
     admit(&mut cluster, &answer);
+    cluster
+}
+
+/// What is ready has been let go.
+#[test]
+fn who_is_ready_is_not_sent_back_for_others() {
+    let mut cluster = sixteen_are_admitted();
     waits(&mut cluster, "pair", MEDIUM, 2, 0);
     assert_eq!(within(&mut cluster, SignedDuration::from_secs(60)), []);
     assert!(cluster.objects.unserved_quota.since.is_empty());

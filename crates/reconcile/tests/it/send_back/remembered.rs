@@ -6,9 +6,12 @@ use planner::report::{Outcome, Why};
 use reconcile::{CheckState, PlannedRound, Round};
 use serde_json::json;
 
-use super::{HOLD, MEDIUM, SMALL, crowded, gets_quota, holds, states, stuck, the_workload, waits, within};
+use super::{
+    HOLD, MEDIUM, SMALL, crowded, gets_quota, holds, sixteen_are_admitted, states, stuck, the_workload,
+    waits, within,
+};
 use crate::cluster::Cluster;
-use crate::queues::{add, admit, fleet, note, of_job, workload};
+use crate::queues::{add, fleet, note, of_job, workload};
 
 /// The same for everybody who asks.
 fn for_all(planned: &mut PlannedRound, outcome: &Outcome) {
@@ -103,12 +106,7 @@ fn who_is_kept_from_running_by_something_else_is_not_taken_for_one_who_cannot_be
 /// Another check keeps it from starting meanwhile.
 #[test]
 fn whose_slices_were_ready_and_are_lost_is_told_that_and_is_not_among_those_who_cannot_be_served() {
-    let mut cluster = crowded(16);
-    holds(&mut cluster, "sixteen", 16, 0);
-    cluster.settle();
-    let answer = cluster.round().checks.remove(0);
-    assert_eq!(answer.state, CheckState::Ready, "{}", answer.message);
-    admit(&mut cluster, &answer);
+    let mut cluster = sixteen_are_admitted();
     the_workload(&mut cluster, "sixteen").status.conditions.retain(|condition| condition.type_ != "Admitted");
     cluster.objects.nodes.remove("n2");
     let round = cluster.round();
