@@ -60,7 +60,7 @@ mod tests {
     use planner::inventory::Slices;
     use planner::names::GpuIndex;
     use planner::plan::GpuChange;
-    use planner::testing::{GpuBuilder, a100, node, profile};
+    use planner::testing::{GpuBuilder, NodeBuilder, a100, node, profile};
 
     use super::*;
 
@@ -85,7 +85,7 @@ mod tests {
             a100().used("3g.40gb", 0, "lab/a").idle("3g.40gb", 4),
             a100(),
         ];
-        let has = gpus.into_iter().fold(node(), |node, gpu| node.gpu(gpu)).build();
+        let has = gpus.into_iter().fold(node(), NodeBuilder::gpu).build();
         let step = NodeStep {
             node: "n1".into(),
             policy: "research".into(),

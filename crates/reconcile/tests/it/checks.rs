@@ -1,6 +1,5 @@
 //! What our check says of workloads whose pods are of several kinds, and what it does not say by a plan that breaks a rule. The
 //! fleet is that of the queues: two nodes with eight GPUs.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use reconcile::CheckState;
 use serde_json::json;

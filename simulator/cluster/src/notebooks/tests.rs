@@ -282,7 +282,7 @@ fn what_its_user_adds_to_a_notebook_with_a_profile_is_added_and_nothing_else() {
     assert_eq!(with_env, json!([lab]));
     let proxy = json!({"name": "proxy", "image": "proxy:1"});
     let in_front = template(&mut desk, &|containers| {
-        containers.as_array_mut().expect("a list").insert(0, proxy.clone())
+        containers.as_array_mut().expect("a list").insert(0, proxy.clone());
     });
     assert_eq!(in_front, json!([proxy, lab]));
     // Also when the profile is gone: what was stored of it stays where nobody changes it.

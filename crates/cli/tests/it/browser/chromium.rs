@@ -1,7 +1,7 @@
 //! A Chromium without a window: it lays a page out, and leaves a screenshot and what a script measured.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _};
+use std::io::Seek as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -51,7 +51,7 @@ struct Output {
 fn written(mut file: File) -> String {
     let mut bytes = Vec::new();
     file.rewind().unwrap();
-    file.read_to_end(&mut bytes).unwrap();
+    std::io::copy(&mut file, &mut bytes).unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

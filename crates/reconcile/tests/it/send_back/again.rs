@@ -111,7 +111,7 @@ fn whoever_lost_quota_or_came_back_into_its_queue_after_that_came_later() {
     };
     in_time("it has waited all the time", 0, &|_, _| {});
     in_time("it lost quota since", 1, &|pair, at| {
-        pair.status.conditions[0].last_transition_time.0 = at + second
+        pair.status.conditions[0].last_transition_time.0 = at + second;
     });
     in_time("it came back since", 1, &|pair, at| turned(pair, "Requeued", at + second));
     in_time("its pods were ready for a moment since", 0, &|pair, at| turned(pair, "PodsReady", at + second));

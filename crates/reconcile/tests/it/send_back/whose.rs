@@ -111,7 +111,8 @@ fn one_from_whom_quota_was_taken_before_gains_as_others_do() {
 /// Who was sent back before has lost its quota by now, or has ended, whatever its check still says.
 #[test]
 fn quota_is_on_its_way_only_from_those_who_have_it() {
-    let cases: [(&str, fn(&mut Cluster)); 2] = [
+    type Edit = fn(&mut Cluster);
+    let cases: [(&str, Edit); 2] = [
         ("it has none, and is not to run", |cluster| {
             let other = the_workload(cluster, "other");
             other.status.conditions[0].status = "False".to_owned();
