@@ -122,7 +122,7 @@ fn the_rest_of_a_gpu_is_recut_for_another_while_a_pod_computes_on_it() {
 /// How far a change is, by what anybody can see.
 const STEPS: [&str; 7] = ["store", "hold", "closed", "permit", "claim", "change", "open"];
 
-fn is_at(step: &str, node: &GpuNode) -> bool {
+pub(crate) fn is_at(step: &str, node: &GpuNode) -> bool {
     let status = node.status.as_ref();
     let agent = status.and_then(|status| status.agent.as_ref());
     let phase =

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use e2e::expect::is_cordoned;
 use e2e::{Scene, scenario};
+use gpu::{Behaviour, Fault, Times, Verb};
 use k8s_openapi::api::core::v1::Node;
+use operands::NodeFault;
 
-use crate::agent_changes::{computes, the_agent_has_cut_for_a_workbench};
+use crate::agent_changes::{computes, is_at, the_agent_has_cut_for_a_workbench};
 
 /// Every slice of the node: its GPU, its profile and its UUID, which is another one at another place.
 fn slices(scene: &Scene) -> anyhow::Result<BTreeSet<(usize, String, Option<String>)>> {
@@ -51,23 +53,29 @@ fn a_node_gets_the_slices_that_it_had_at_their_places_and_is_closed_until_then()
     });
 }
 
+/// Whoever makes an instance next never hears of it.
+fn cutting_hangs() -> Fault {
+    Fault::Call {
+        verb: Verb::CreateGpuInstance,
+        gpu: None,
+        behaviour: Behaviour::Hang,
+        times: Times::Count(1),
+    }
+}
+
 /// The agent has claimed a change and the node goes down: what it was to become nobody knows any more, and what was proved
 /// last comes back. Then the one who waits is served.
 #[test]
 fn a_node_that_reboots_amid_a_change_gets_what_was_verified_before_it_and_serves_the_request_after_all() {
     scenario(async |scene| {
         let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
-        let being_changed = scene.gpu_node("n1", "is being changed", |node| {
-            let rollout = node.status.as_ref()?.rollout.as_ref()?;
-            ["Quiescing", "Changing"].contains(&rollout.phase.as_str()).then_some(())
-        });
-        let asking = async {
-            scene.apply(computes("next", "7g.80gb")).await?;
-            scene.apply(computes("other", "2g.20gb")).await
-        };
-        // A change takes less than a second: it is looked for from before anybody asks.
-        tokio::try_join!(being_changed, asking)?;
+        // A change takes less than a second: this one does not get beyond the first slice.
+        scene.simulator().begin_fault("n1", NodeFault::Hardware(cutting_hangs()))?;
+        scene.apply(computes("next", "7g.80gb")).await?;
+        scene.apply(computes("other", "2g.20gb")).await?;
+        scene.gpu_node("n1", "is being changed", |node| is_at("claim", node).then_some(())).await?;
         agent.kill().await?;
+        scene.simulator().clear("n1")?;
         reboots(scene).await?;
         let agent = scene.agent_that_changes("n1").await?;
         scene.node("n1", "is open", |node| (!is_cordoned(node)).then_some(())).await?;
