@@ -63,12 +63,20 @@ const BROWSER: Tool = Tool {
     install: Install::Debian("chromium"),
 };
 
+/// The test programs that need nothing but this checkout, by their names. Scenarios need a control plane: they have a step
+/// of their own.
+const PROGRAMS: [&str; 5] = ["it", "conformance", "image", "language", "names"];
+
 /// The step that is left out unless it is asked for.
 const ADVISORIES: &str = "advisories";
 
 fn all(args: &Args) -> Vec<Step> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut tests =
+        cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--examples"]);
+    tests.args(["--exclude", "slicewright-sim-clients", "--exclude", "slicewright-packaging"]);
+    tests.args(PROGRAMS.iter().flat_map(|program| ["--test", program]));
     let before = git_status();
     // A run of everything compiles the workspace once, with clippy's driver. Whoever asks for
     // single steps works on something: then the lints come from `cargo clippy`, which is the
@@ -110,26 +118,7 @@ fn all(args: &Args) -> Vec<Step> {
         },
         Step {
             after: Some("build"),
-            ..step(
-                "test",
-                "units, properties, stories, and the rules of the repository",
-                cargo(&[
-                    "test",
-                    "--workspace",
-                    "--exclude",
-                    "slicewright-e2e",
-                    "--exclude",
-                    "slicewright-sim-clients",
-                    "--exclude",
-                    "slicewright-packaging",
-                    "--locked",
-                    "--no-fail-fast",
-                    "--lib",
-                    "--bins",
-                    "--tests",
-                    "--examples",
-                ]),
-            )
+            ..step("test", "units, properties, stories, and the rules of the repository", tests)
         },
         Step {
             after: Some("build"),
@@ -283,6 +272,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn args(steps: &[&str], list: bool) -> Args {
@@ -292,6 +283,22 @@ mod tests {
             advisories: false,
             tools: tools::Sources::default(),
         }
+    }
+
+    #[test]
+    fn every_test_program_of_the_workspace_has_a_step() {
+        let mut metadata = Command::new(env!("CARGO"));
+        metadata.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+        let output = metadata.current_dir(crate::root()).output().unwrap();
+        let workspace: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let targets = |package: &serde_json::Value| package["targets"].as_array().unwrap().clone();
+        let all = workspace["packages"].as_array().unwrap().iter().flat_map(targets);
+        let tests = all.filter(|target| target["kind"][0] == "test" && target["test"] == true);
+        let names: BTreeSet<String> =
+            tests.map(|target| target["name"].as_str().unwrap().to_owned()).collect();
+        let of_scenarios = ["release", "scenarios"];
+        let expected = PROGRAMS.iter().chain(&of_scenarios).map(|name| (*name).to_owned()).collect();
+        assert_eq!(names, expected);
     }
 
     #[test]
