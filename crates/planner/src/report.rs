@@ -18,8 +18,8 @@ pub struct Report {
     pub requests: Vec<RequestReport>,
     /// Every policy, by name.
     pub policies: Vec<PolicyReport>,
-    /// GPUs that cannot change only because idleness is not provable without an agent.
-    pub frozen_for_lack_of_agent: Vec<GpuId>,
+    /// GPUs that cannot change only because it is not known which of their slices pods hold.
+    pub frozen_in_doubt: Vec<GpuId>,
     /// How good the plan is, level by level, in the order of the objective.
     pub certificate: Vec<LevelCertificate>,
     /// Why there is no plan, where the planner gave up: nothing changes then, and nobody is promised anything.

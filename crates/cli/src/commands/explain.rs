@@ -330,11 +330,11 @@ fn node(
     }
     for (index, gpu) in &node.gpus {
         writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::on_node(node, gpu, colour))?;
-        let frozen = decision.report.frozen_for_lack_of_agent.iter();
+        let frozen = decision.report.frozen_in_doubt.iter();
         if frozen.clone().any(|frozen| frozen.node == *id && frozen.gpu == *index) {
             writeln!(
                 out,
-                "         not changed: some of it may be in use, and without an agent it is not known which"
+                "         not changed: some of it may be in use, and it is not known which"
             )?;
         }
     }

@@ -69,11 +69,11 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
             );
         }
     }
-    let frozen = &decision.report.frozen_for_lack_of_agent;
+    let frozen = &decision.report.frozen_in_doubt;
     if !frozen.is_empty() {
         let message = match frozen.len() {
-            1 => "1 GPU is not changed only because no agent can prove that it is idle".to_owned(),
-            n => format!("{n} GPUs are not changed only because no agent can prove that they are idle"),
+            1 => "1 GPU is not changed only because it is not known which of its slices pods hold".to_owned(),
+            n => format!("{n} GPUs are not changed only because it is not known which of their slices pods hold"),
         };
         risk("note", message);
     }

@@ -256,7 +256,7 @@ fn plan(
     let report = Report {
         requests: explain::requests(&world, &allocation, &seats, requests, (meets_floors, advice), memo),
         policies: supply::policies(&world, &allocation, &seats),
-        frozen_for_lack_of_agent: supply::frozen(&world),
+        frozen_in_doubt: supply::frozen(&world),
         certificate,
         gave_up: None,
     };

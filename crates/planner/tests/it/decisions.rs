@@ -198,7 +198,7 @@ fn a_gpu_that_cannot_be_proved_idle_is_no_reason_where_that_would_not_help() {
         .build();
     let ask = [request("two").asks("7g.80gb", 2).build()];
     let decision = plan(&inventory, &ask, &[policy("p").build()]);
-    assert_eq!(decision.report.frozen_for_lack_of_agent.len(), 1);
+    assert_eq!(decision.report.frozen_in_doubt.len(), 1);
     let (why, _) = unserved(&decision, "two");
     assert!(!matches!(why, Why::IdlenessNotProvable { .. }), "{why:?}");
 }
@@ -219,7 +219,7 @@ fn without_an_agent_a_gpu_that_may_be_in_use_is_left_alone_and_counted() {
     let ask = [request("big").asks("7g.80gb", 1).build()];
     let decision = plan(&inventory, &ask, &[policy("p").build()]);
     assert_eq!(changes(&decision), [""; 0]);
-    assert_eq!(decision.report.frozen_for_lack_of_agent.len(), 2);
+    assert_eq!(decision.report.frozen_in_doubt.len(), 2);
     let (why, help) = unserved(&decision, "big");
     assert!(matches!(why, Why::IdlenessNotProvable { .. }), "{why:?}");
     assert!(help.iter().any(|h| matches!(h, Help::MoreGpus { .. })), "{help:?}");

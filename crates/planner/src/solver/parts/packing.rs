@@ -177,3 +177,25 @@ fn in_place_of_a_column_that_is_not_looked_at_another_one_does_as_much() {
     assert_eq!(state.values(&model), Some(vec![0]));
     assert_eq!(state.copies(&model, &parts), of(1));
 }
+
+/// Of four things that are larger than half of a copy, three copies have room for three, and no price says so.
+#[test]
+fn whoever_says_how_much_work_a_choice_is_worth_has_it_done_within_that() {
+    let sizes = [6, 6, 6, 6];
+    let (instance, parts) = packing(3, &sizes);
+    let model = Model::new(&instance, &parts, 1);
+    let queue: Vec<RowIndex> = (FIRST..).take(sizes.len()).collect();
+    for turns in [vec![], vec![(0, queue)]] {
+        let orders = Orders { copies: vec![0; 3], starts: vec![], turns };
+        let work = |within: u64| {
+            let filling = Filling::new(&model, &parts, (&orders, Known::NOTHING), Some(within));
+            let mut filling = filling.expect("nothing done is a state");
+            let before = done();
+            filling.up_to(1).expect("it can be filled");
+            assert_eq!(filling.held(1), [1]);
+            done() - before
+        };
+        let (less, more) = (work(100_000), work(10_000_000));
+        assert!(less < 1_000_000 && more < 100_000_000, "{less} and {more} operations");
+    }
+}

@@ -210,6 +210,64 @@ mod tests {
         assert!(refuted > 20, "{refuted} were refuted, so this says little");
     }
 
+    /// Whatever is known of what copies can do: here nothing that would do it.
+    #[test]
+    fn what_can_be_done_is_not_refuted_where_no_state_is_known_that_does_it() {
+        let (instance, parts) = unlike(&[2, 3, 4, 5], 60);
+        let model = Model::new(&instance, &parts, 1);
+        let copies: Vec<usize> = (0..COPIES).collect();
+        let nothing = refill::nothing(&model);
+        let mut patterns = Patterns::new(&model, &[]).expect("there are many parts");
+        for seed in 0..3_u64 {
+            let mut fit = InOrder::new(&model, nothing.clone(), &copies);
+            for turn in 0..400_u64 {
+                fit.first_fit(FIRST + mix(seed << 32 | turn) as usize % 4);
+            }
+            let done = fit.state.sums(&model, false);
+            assert!(!patterns.refute(&done, &nothing), "seed {seed}: {:?} are done", &done[FIRST..]);
+        }
+    }
+
+    /// Each copy has room for one. Prices that refute one more refute two more at once, and not as many as there is room for.
+    #[test]
+    fn what_refuted_one_question_refutes_a_larger_one_at_once_and_no_smaller_one() {
+        let (instance, parts) = unlike(&[5], COPIES as i64 + 3);
+        let model = Model::new(&instance, &parts, 1);
+        let nothing = refill::nothing(&model);
+        let mut patterns = Patterns::new(&model, &[]).expect("there are many parts");
+        let asked = |patterns: &mut Patterns<'_>, things: usize| {
+            let mut wanted = vec![0; instance.rows.len()];
+            wanted[FIRST] = things as i64;
+            let before = done();
+            (patterns.refute(&wanted, &nothing), done() - before)
+        };
+        let (is_refuted, first) = asked(&mut patterns, COPIES + 1);
+        assert!(is_refuted);
+        let (is_refuted, next) = asked(&mut patterns, COPIES + 2);
+        assert!(is_refuted && next < first / 10, "{next} operations, and {first} before");
+        assert!(!asked(&mut patterns, COPIES).0);
+        // Without what was known before, nobody is refuted either.
+        let mut patterns = Patterns::new(&model, &[]).expect("there are many parts");
+        assert!(!asked(&mut patterns, COPIES).0);
+    }
+
+    /// A row that may not be given more than it asks for is of something else, and so is one of which something costs more than one.
+    #[test]
+    fn only_what_may_be_done_too_often_and_what_costs_one_is_asked_about() {
+        let (mut instance, parts) = unlike(&[5, 5], 9);
+        let bounded = instance.rows.len();
+        instance.rows.push(Row { sense: Sense::AtMost, rhs: 9 });
+        for costs in [vec![0], vec![1]] {
+            instance.extras.push(Extra { upper: 9, coefficients: vec![(bounded, 1)], costs });
+        }
+        let dear = FIRST + 1;
+        let of_dear = |extra: &&mut Extra| extra.coefficients == [(dear, 1)] && extra.costs == [1];
+        instance.extras.iter_mut().filter(of_dear).for_each(|extra| extra.costs = vec![2]);
+        let model = Model::new(&instance, &parts, 1);
+        let asked = wanted_or_not(&model, 0, model.rest_extras.iter().enumerate());
+        assert_eq!(asked.keys().collect::<Vec<_>>(), [&FIRST]);
+    }
+
     /// To all copies together it looks as if there were room enough.
     #[test]
     fn that_no_copy_has_room_for_one_more_is_proved_copy_by_copy() {

@@ -83,6 +83,33 @@ fn a_gang_that_loses_a_part_of_its_promise_to_a_higher_priority_keeps_none_of_it
     assert_eq!(broken(&decision), [("train-0", "urgent"), ("train-1", "urgent")]);
 }
 
+/// Who of them has a higher priority would need what was promised, and can start in no zone. So it is for another reason that the
+/// promise is not kept: one pod more than the zone has slices for.
+#[test]
+fn a_promise_is_not_said_to_be_broken_for_somebody_who_gets_nothing() {
+    let inventory = fleet().node("a1", in_zone("a", [half()])).node("b1", in_zone("b", [cut()])).build();
+    let mut requests = gang("train", 3, "3g.40gb");
+    requests[..2].iter_mut().for_each(|request| request.promised = Some("b1".into()));
+    requests.extend(gang("urgent", 3, "3g.40gb"));
+    requests[3..].iter_mut().for_each(|request| request.priority = 10);
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert_eq!((nodes_of(&decision, "urgent"), nodes_of(&decision, "train")), (set(&["-"]), set(&["-"])));
+    assert_eq!(broken(&decision), []);
+}
+
+#[test]
+fn a_pod_of_a_gang_whose_node_is_cordoned_is_told_that_and_not_who_needs_the_promise_of_another() {
+    let inventory =
+        fleet().node("b1", in_zone("b", [half()])).node("b2", in_zone("b", [half()]).unschedulable()).build();
+    let mut requests = gang("train", 2, "3g.40gb");
+    requests[0].promised = Some("b1".into());
+    requests[1].promised = Some("b2".into());
+    requests.push(request("urgent").asks("3g.40gb", 1).priority(10).build());
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert_eq!((nodes_of(&decision, "urgent"), nodes_of(&decision, "train")), (set(&["b1"]), set(&["-"])));
+    assert_eq!(broken(&decision), [("train-0", "urgent")]);
+}
+
 #[test]
 fn with_the_oldest_first_a_younger_gang_does_not_take_the_place_of_an_older_pod_that_asks_for_less() {
     let inventory = fleet().node("b1", in_zone("b", [a100()])).build();
