@@ -332,10 +332,7 @@ fn node(
         writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::on_node(node, gpu, colour))?;
         let frozen = decision.report.frozen_in_doubt.iter();
         if frozen.clone().any(|frozen| frozen.node == *id && frozen.gpu == *index) {
-            writeln!(
-                out,
-                "         not changed: some of it may be in use, and it is not known which"
-            )?;
+            writeln!(out, "         not changed: some of it may be in use, and it is not known which")?;
         }
     }
     match decision.plan.steps.iter().find(|step| step.node == *id) {

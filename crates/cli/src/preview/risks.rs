@@ -73,7 +73,9 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     if !frozen.is_empty() {
         let message = match frozen.len() {
             1 => "1 GPU is not changed only because it is not known which of its slices pods hold".to_owned(),
-            n => format!("{n} GPUs are not changed only because it is not known which of their slices pods hold"),
+            n => format!(
+                "{n} GPUs are not changed only because it is not known which of their slices pods hold"
+            ),
         };
         risk("note", message);
     }

@@ -25,6 +25,16 @@ fn in_zone(zone: &str, gpus: impl IntoIterator<Item = GpuBuilder>) -> NodeBuilde
     gpus.into_iter().fold(node().label(ZONE, zone), NodeBuilder::gpu)
 }
 
+/// A GPU that is cut into two slices, with nobody on them.
+fn cut() -> GpuBuilder {
+    a100().idle("3g.40gb", 0).idle("3g.40gb", 4)
+}
+
+/// A GPU that has one such slice left.
+fn half() -> GpuBuilder {
+    a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")
+}
+
 /// So many pods of a gang, each with one slice, that have to be in one zone.
 fn gang(name: &str, pods: usize, slice: &str) -> Vec<Request> {
     let pod = |n| request(&format!("{name}-{n}")).asks(slice, 1).of_gang(name).together(name, ZONE).build();
@@ -113,7 +123,6 @@ fn a_gang_is_planned_for_one_zone_where_pods_by_themselves_would_be_planned_for_
 
 #[test]
 fn of_the_zones_that_have_slices_for_all_the_one_with_the_least_to_change_is_taken() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let inventory = fleet()
         .node("a1", in_zone("a", [a100(), a100()]))
         .node("b1", in_zone("b", [cut(), a100().used("7g.80gb", 0, "held")]))
@@ -128,13 +137,15 @@ fn of_the_zones_that_have_slices_for_all_the_one_with_the_least_to_change_is_tak
 /// changes: pod by pod, two would be in zone `a`, where a third slice had to be cut.
 #[test]
 fn of_the_zones_of_a_large_fleet_that_is_short_of_slices_alone_the_one_with_the_least_to_change_is_taken() {
-    let half = |zone: &str| in_zone(zone, [a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")]);
     let full = || in_zone("c", [a100().used("7g.80gb", 0, "held")]);
     let few = fleet()
-        .node("a1", half("a"))
-        .node("a2", half("a"))
+        .node("a1", in_zone("a", [half()]))
+        .node("a2", in_zone("a", [half()]))
         .node("a3", in_zone("a", [a100().idle("7g.80gb", 0)]));
-    let few = few.node("e1", half("e")).node("e2", half("e")).node("e3", half("e"));
+    let few = few
+        .node("e1", in_zone("e", [half()]))
+        .node("e2", in_zone("e", [half()]))
+        .node("e3", in_zone("e", [half()]));
     let inventory = (0..200).fold(few, |fleet, n| fleet.node(&format!("c{n}"), full())).build();
     let mut requests = gang("train", 3, "3g.40gb");
     let none_has = ["1g.5gb", "2g.10gb", "3g.20gb"];
@@ -228,7 +239,6 @@ fn two_gangs_with_one_rule_are_in_one_zone_since_the_scheduler_puts_the_second_b
 
 #[test]
 fn who_was_promised_a_node_stays_in_its_zone() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let inventory =
         fleet().node("a1", in_zone("a", [cut()])).node("b1", in_zone("b", [cut(), cut()])).build();
     let policies = [policy("p").build()];
@@ -257,7 +267,6 @@ fn who_was_promised_a_node_stays_in_its_zone_where_another_zone_needs_no_change(
 /// Somebody took a slice that was promised to one of three: the two others would wait for it beside theirs.
 #[test]
 fn a_gang_goes_where_all_of_it_is_served_once_a_part_of_its_promise_is_gone() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let inventory = fleet()
         .node("a1", in_zone("a", [a100(), a100()]))
         .node("b1", in_zone("b", [cut()]))
@@ -282,7 +291,6 @@ fn a_gang_goes_where_all_of_it_is_served_once_a_part_of_its_promise_is_gone() {
 /// What is promised to all of a gang is kept, whatever else would be better.
 #[test]
 fn a_promise_to_a_whole_gang_is_kept_where_another_zone_would_leave_more_for_others() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let inventory = fleet()
         .node("a1", in_zone("a", [a100().idle("3g.40gb", 0).idle("3g.40gb", 4)]))
         .node("b1", in_zone("b", [cut()]))
@@ -299,7 +307,6 @@ fn a_promise_to_a_whole_gang_is_kept_where_another_zone_would_leave_more_for_oth
 /// Pods that start by themselves are not moved either, though another zone would serve one more of them.
 #[test]
 fn pods_that_start_by_themselves_stay_in_the_zone_in_which_one_has_a_promise() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let inventory =
         fleet().node("a1", in_zone("a", [cut(), cut()])).node("b1", in_zone("b", [cut()])).build();
     let policies = [policy("p").build()];
@@ -313,7 +320,6 @@ fn pods_that_start_by_themselves_stay_in_the_zone_in_which_one_has_a_promise() {
 /// may make is wasted on them.
 #[test]
 fn zones_that_are_too_small_do_not_keep_a_gang_from_the_one_that_is_not() {
-    let cut = || a100().idle("3g.40gb", 0).idle("3g.40gb", 4);
     let small =
         |n: usize| (format!("small-{n}"), in_zone(&format!("small-{n}"), [cut(), cut(), cut(), cut()]));
     let half_used = || a100().used("4g.40gb", 0, "held");

@@ -4,19 +4,9 @@ use planner::decide::Decision;
 use planner::demand::Apart;
 use planner::inventory::Inventory;
 use planner::report::{Broken, Help, Outcome};
-use planner::testing::{GpuBuilder, a100, fleet, policy, request};
+use planner::testing::{a100, fleet, policy, request};
 
-use super::{decided, gang, in_zone, nodes_of, set};
-
-/// A GPU that is cut into two slices, with nobody on them.
-fn cut() -> GpuBuilder {
-    a100().idle("3g.40gb", 0).idle("3g.40gb", 4)
-}
-
-/// A GPU that has one such slice left.
-fn half() -> GpuBuilder {
-    a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")
-}
+use super::{cut, decided, gang, half, in_zone, nodes_of, set};
 
 /// Zone `b` has slices for two pods; each of the others has one for one.
 fn one_zone_for_two() -> Inventory {

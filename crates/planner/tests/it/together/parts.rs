@@ -6,17 +6,9 @@ use planner::demand::{Apart, Request};
 use planner::report::{Outcome, Why};
 use planner::testing::{GpuBuilder, a100, fleet, policy, request};
 
-use super::{Decide, RACK, ZONE, decided, decided_by, gang, in_zone, nodes, nodes_of, reason, set};
-
-/// A GPU that is cut into two slices, with nobody on them.
-fn cut() -> GpuBuilder {
-    a100().idle("3g.40gb", 0).idle("3g.40gb", 4)
-}
-
-/// A GPU that has one such slice left.
-fn half() -> GpuBuilder {
-    a100().idle("3g.40gb", 4).used("4g.40gb", 0, "held")
-}
+use super::{
+    Decide, RACK, ZONE, cut, decided, decided_by, gang, half, in_zone, nodes, nodes_of, reason, set,
+};
 
 /// So many pods that start one by one, each with one slice, and have to be in one zone.
 fn service(name: &str, pods: usize) -> Vec<Request> {
