@@ -369,7 +369,12 @@ async fn dies_at_a_retry(scene: &mut Scene, death: Death) -> anyhow::Result<()> 
     wire.is_written().await;
     scene.kill_operators();
     let done = usize::from(death == Death::After);
-    ensure!(retries(scene, "lab")? == done, "the API server has heard it {done} times");
+    // Its log is written after its answer.
+    wait::asking(&format!("the API server has heard it {done} times"), scene.patience(), async || {
+        let heard = retries(scene, "lab")?;
+        Ok(if heard == done { Ok(()) } else { Err(format!("{heard} times")) })
+    })
+    .await?;
 
     // The next one finds whichever it was.
     scene.operator_through(Wire::default(), |settings| settings.kueue = Kueue::AdmissionCheck).await?;
