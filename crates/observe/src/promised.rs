@@ -128,3 +128,26 @@ impl Nodes<'_> {
             && request.slices.iter().all(|(profile, n)| free_slices(node, *profile) >= *n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use planner::testing::{a100, fleet, node, request};
+
+    use super::*;
+
+    /// Two pods of one owner had a node each, and the one that is left may only use the second.
+    #[test]
+    fn a_promise_of_the_same_number_is_not_taken_where_it_cannot_be_kept_and_another_one_of_the_owner_can() {
+        let on = |disk: &str| node().label("disk", disk).gpu(a100().idle("3g.40gb", 0));
+        let inventory = fleet().node("n1", on("slow")).node("n2", on("fast")).build();
+        let mut requests = [request("lab").asks("3g.40gb", 1).selects("disk", "fast").build()];
+        let owner = RequestId { ordinal: 0, ..requests[0].id.clone() };
+        let number = requests[0].id.ordinal;
+        let promised = [(number, "n1".into()), (number + 1, "n2".into())];
+        let owners = BTreeMap::from([(owner, Numbered::from(promised))]);
+        let unheard = mark(&mut requests, |_| false, &inventory, owners, &BTreeMap::new());
+        assert_eq!(requests[0].promised, Some("n2".into()));
+        let unheard: Vec<_> = unheard.into_iter().map(|(node, id)| (node, id.ordinal)).collect();
+        assert_eq!(unheard, [("n1".into(), number)], "who it was made to may come yet");
+    }
+}
