@@ -124,8 +124,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     if !args.list {
         needs::require("cargo xtask e2e", &needed(args))?;
         building::first(&[&["test", "--no-run"], &scenarios_of(target(args))[..]].concat())?;
-    }
-    if !args.list {
         // Scenarios start it as a program.
         building::first(&["build", "--package", "slicewright-node-agent", "--bins", "--locked"])?;
     }
@@ -180,7 +178,7 @@ fn told(built: &[Binary]) -> BTreeMap<String, &Path> {
 /// How many scenarios run at a time. They often wait: with one for each core, two cores were idle for 38 % of the time, and
 /// with three for two cores for 21 %, in three quarters of the time. Four took as long as three.
 ///
-/// Never one: such a test would run in the main thread, whose name is not that of a scenario.
+/// By itself never one: such a test would run in the main thread, whose name is not that of a scenario.
 fn jobs(args: &Args) -> usize {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let own = if args.provider == Provider::Processes { cores + cores.div_ceil(2) } else { 2 };

@@ -24,6 +24,9 @@ use crate::queues::{SMALL, add, admit, fleet, of_job, pod_of, workload};
 const MEDIUM: &str = "nvidia.com/mig-3g.40gb";
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
 
+/// What is otherwise than in the other cases.
+type Edit = fn(&mut Cluster);
+
 /// The fleet, with a queue that gives so many `3g.40gb`.
 fn crowded(quota: u32) -> Cluster {
     let mut cluster = fleet();
@@ -182,8 +185,6 @@ fn who_cannot_be_served_gives_its_quota_to_one_who_can_after_a_while() {
 
 #[test]
 fn nobody_is_sent_back_where_it_helps_nobody() {
-    type Edit = fn(&mut Cluster);
-
     let cases: [(&str, Edit); 13] = [
         ("nobody waits", |_| {}),
         ("who waits cannot be served either", |c| waits(c, "other", MEDIUM, 18, 0)),

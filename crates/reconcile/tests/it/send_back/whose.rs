@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
-use super::{HOLD, MEDIUM, SMALL, crowded, holds, queue, stuck, the_workload, waits, within};
+use super::{Edit, HOLD, MEDIUM, SMALL, crowded, holds, queue, stuck, the_workload, waits, within};
 use crate::cluster::Cluster;
 use crate::queues::{add, of_job, workload};
 
@@ -111,7 +111,6 @@ fn one_from_whom_quota_was_taken_before_gains_as_others_do() {
 /// Who was sent back before has lost its quota by now, or has ended, whatever its check still says.
 #[test]
 fn quota_is_on_its_way_only_from_those_who_have_it() {
-    type Edit = fn(&mut Cluster);
     let cases: [(&str, Edit); 2] = [
         ("it has none, and is not to run", |cluster| {
             let other = the_workload(cluster, "other");
@@ -166,7 +165,6 @@ fn one_who_may_take_quota_by_force_goes_where_nobody_has_any_that_it_could_take(
 /// By the numbers of the queue.
 #[test]
 fn nobody_is_sent_back_for_quota_that_the_queue_does_not_give() {
-    type Edit = fn(&mut Cluster);
     let cases: [(&str, Edit); 3] = [
         ("the flavor is not there", |cluster| drop(cluster.objects.resource_flavors.remove("pool"))),
         ("Kueue places its pods by a topology", |cluster| {
