@@ -63,26 +63,50 @@ fn cutting_hangs() -> Fault {
     }
 }
 
-/// The agent has claimed a change and the node goes down: what it was to become nobody knows any more, and what was proved
-/// last comes back. Then the one who waits is served.
+/// The agent has claimed a change and the node goes down: what it was to become nobody knows any more. The slices that were
+/// there before the change, which was for two pods.
+async fn goes_down_amid_a_change(
+    scene: &mut Scene,
+) -> anyhow::Result<BTreeSet<(usize, String, Option<String>)>> {
+    let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
+    let had = slices(scene)?;
+    // A change takes less than a second: this one does not get beyond the first slice.
+    scene.simulator().begin_fault("n1", NodeFault::Hardware(cutting_hangs()))?;
+    scene.apply(computes("next", "7g.80gb")).await?;
+    scene.apply(computes("other", "2g.20gb")).await?;
+    scene.gpu_node("n1", "is being changed", |node| is_at("claim", node).then_some(())).await?;
+    agent.kill().await?;
+    scene.simulator().clear("n1")?;
+    reboots(scene).await?;
+    Ok(had)
+}
+
 #[test]
-fn a_node_that_reboots_amid_a_change_gets_what_was_verified_before_it_and_serves_the_request_after_all() {
+fn a_node_that_reboots_amid_a_change_serves_the_requests_of_the_change_after_all() {
     scenario(async |scene| {
-        let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
-        // A change takes less than a second: this one does not get beyond the first slice.
-        scene.simulator().begin_fault("n1", NodeFault::Hardware(cutting_hangs()))?;
-        scene.apply(computes("next", "7g.80gb")).await?;
-        scene.apply(computes("other", "2g.20gb")).await?;
-        scene.gpu_node("n1", "is being changed", |node| is_at("claim", node).then_some(())).await?;
-        agent.kill().await?;
-        scene.simulator().clear("n1")?;
-        reboots(scene).await?;
+        goes_down_amid_a_change(scene).await?;
         let agent = scene.agent_that_changes("n1").await?;
         scene.node("n1", "is open", |node| (!is_cordoned(node)).then_some(())).await?;
         assert_eq!(scene.runs("other").await?, "n1");
         assert_eq!(scene.runs("next").await?, "n1");
         scene.converged("research").await?;
         drop(agent);
+        Ok(())
+    });
+}
+
+/// Nobody asks for another layout any more, so that what comes back stays to be seen.
+#[test]
+fn a_node_that_reboots_amid_a_change_gets_the_slices_that_were_verified_before_it() {
+    scenario(async |scene| {
+        let had = goes_down_amid_a_change(scene).await?;
+        scene.delete(computes("next", "7g.80gb")).await?;
+        scene.delete(computes("other", "2g.20gb")).await?;
+        let agent = scene.agent_that_changes("n1").await?;
+        scene.node("n1", "is open", |node| (!is_cordoned(node)).then_some(())).await?;
+        assert_eq!(slices(scene)?, had, "{}", agent.log());
+        scene.converged("research").await?;
+        assert_eq!(slices(scene)?, had, "{}", agent.log());
         Ok(())
     });
 }
