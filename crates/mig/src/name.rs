@@ -70,10 +70,12 @@ impl ProfileName {
         format!("{}{}", Self::RESOURCE_PREFIX, self.to_string().replace('+', "."))
     }
 
-    /// The profile that a resource name stands for; `None` for other resources.
+    /// The profile that a resource name stands for; `None` for other resources, also for one that differs from it in case
+    /// alone: names of resources are compared letter by letter, and no node offers that one.
     #[must_use]
     pub fn from_resource_name(resource: &str) -> Option<Self> {
-        resource.strip_prefix(Self::RESOURCE_PREFIX)?.parse().ok()
+        let profile: Self = resource.strip_prefix(Self::RESOURCE_PREFIX)?.parse().ok()?;
+        (profile.resource_name() == resource).then_some(profile)
     }
 }
 

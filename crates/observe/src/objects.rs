@@ -255,13 +255,15 @@ impl Objects {
         complain: &mut dyn FnMut(Problem),
     ) {
         let metadata = value.get("metadata").cloned().unwrap_or_default();
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let unread = Unread::of(group, kind);
         let metadata: ObjectMeta = match serde_json::from_value(metadata) {
             Ok(metadata) => metadata,
             Err(error) => {
-                complain(
-                    Problem::new(Severity::Warning, kind, format!("cannot be read, and is ignored: {error}"))
-                        .field("metadata"),
-                );
+                let text = |field: &str| value.get("metadata")?.get(field)?.as_str().map(str::to_owned);
+                let named =
+                    ObjectMeta { name: text("name"), namespace: text("namespace"), ..Default::default() };
+                complain(unread.problem(title(kind, &named), &error).field("metadata"));
                 return;
             }
         };
@@ -289,7 +291,6 @@ impl Objects {
         if let Some(topology) = placed_alone::label_of(kind, metadata.annotations.as_ref()) {
             self.placed_alone.insert((kind.to_owned(), key.clone()), topology);
         }
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let user = Some((kind.to_owned(), key.clone())).filter(|_| uses_profiles(group, kind));
         let profile = user.as_ref().and_then(|_| hardware_profile::named_by(&metadata.into()));
         let mut is_unread = false;
@@ -297,7 +298,7 @@ impl Objects {
             is_unread = true;
             complain(problem);
         };
-        let mut reader = Reader { object: &object, complain: &mut complain };
+        let mut reader = Reader { object: &object, unread, complain: &mut complain };
         match (group, kind) {
             ("", "Node") => reader.read(value, |node| self.nodes.insert(name, Arc::new(node))),
             ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, Arc::new(pod))),
@@ -363,8 +364,35 @@ fn uses_profiles(group: &str, kind: &str) -> bool {
     )
 }
 
+/// What follows from it that an object cannot be read.
+#[derive(Clone, Copy, Debug)]
+enum Unread {
+    /// Nobody knows what it has or holds, so nothing may be planned.
+    Refused,
+    /// It is as if it were not there.
+    Ignored,
+}
+
+impl Unread {
+    fn of(group: &str, kind: &str) -> Self {
+        if matches!((group, kind), ("", "Node" | "Pod")) { Self::Refused } else { Self::Ignored }
+    }
+
+    fn problem(self, object: impl Into<String>, error: &serde_json::Error) -> Problem {
+        let (severity, message) = match self {
+            Self::Refused => (
+                Severity::Error,
+                format!("cannot be read, so that nobody knows which slices it has or holds: {error}"),
+            ),
+            Self::Ignored => (Severity::Warning, format!("cannot be read, and is ignored: {error}")),
+        };
+        Problem::new(severity, object, message)
+    }
+}
+
 struct Reader<'a> {
     object: &'a str,
+    unread: Unread,
     complain: &'a mut dyn FnMut(Problem),
 }
 
@@ -374,11 +402,7 @@ impl Reader<'_> {
             Ok(object) => {
                 keep(object);
             }
-            Err(error) => (self.complain)(Problem::new(
-                Severity::Warning,
-                self.object,
-                format!("cannot be read, and is ignored: {error}"),
-            )),
+            Err(error) => (self.complain)(self.unread.problem(self.object, &error)),
         }
     }
 }

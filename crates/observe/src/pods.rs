@@ -85,7 +85,9 @@ pub fn scheduler_says(pod: &Pod) -> Option<&str> {
     conditions
         .iter()
         .find(|c| {
-            c.type_ == "PodScheduled" && c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
+            // It says `SchedulerError` where something went wrong in it, and tries again as well.
+            let is_tried_again = matches!(c.reason.as_deref(), Some("Unschedulable" | "SchedulerError"));
+            c.type_ == "PodScheduled" && c.status == "False" && is_tried_again
         })
         .map(|c| c.message.as_deref().unwrap_or_default())
 }
@@ -346,8 +348,12 @@ pub(crate) fn milli(text: &str) -> Option<i128> {
         "Pi" => 1000 << 50,
         "Ei" => 1000 << 60,
         _ => {
-            let exponent: u32 = unit.strip_prefix(['e', 'E'])?.parse().ok()?;
-            10i128.checked_pow(exponent)?.checked_mul(1000)?
+            let exponent: i32 = unit.strip_prefix(['e', 'E'])?.parse().ok()?;
+            let power = 10i128.checked_pow(exponent.unsigned_abs())?;
+            if exponent < 0 {
+                divisor = divisor.checked_mul(power)?;
+            }
+            if exponent < 0 { 1000 } else { power.checked_mul(1000)? }
         }
     };
     scaled = scaled.checked_mul(factor)?;
@@ -370,6 +376,9 @@ mod tests {
         check("100m", Some(100));
         check("1.5", Some(1500));
         check(".5", Some(500));
+        check("40500e-3", Some(40500));
+        check("1E-1", Some(100));
+        check("1e-40", None);
         check("2Gi", Some(2 * 1024 * 1024 * 1024 * 1000));
         check("1k", Some(1_000_000));
         check("1e3", Some(1_000_000));

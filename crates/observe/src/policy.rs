@@ -146,7 +146,7 @@ pub fn absent_indices(inventory: &Inventory, policies: &[Policy], problems: &mut
 
 fn convert(name: &PolicyName, policy: &GpuPartitionPolicy, wrong: bool) -> Policy {
     let mode = match policy.spec.mode {
-        _ if wrong => Mode::Paused,
+        _ if wrong => Mode::Invalid,
         spec::Mode::Enforce => Mode::Enforce,
         spec::Mode::Preview => Mode::Preview,
         spec::Mode::Paused => Mode::Paused,

@@ -23,6 +23,8 @@ mod stripped;
 use api::located::{Located, Node as Tree, Place, documents};
 use api::spelling;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::objects::Objects;
@@ -219,19 +221,15 @@ impl Reader<'_> {
     }
 
     /// Numbers that no API server returns. (Overlapping instances, and more slices
-    /// held than exist, are found by whoever makes the inventory.)
+    /// held than exist, are found by whoever makes the inventory.) A pod that asks for something that is none would hold
+    /// nothing, and its slice would be taken for idle.
     fn refuse_absurd(&self, objects: &Objects, problems: &mut Vec<Problem>) {
         for (name, node) in &objects.nodes {
             let Some(status) = &node.status else { continue };
             let lists = [("capacity", &status.capacity), ("allocatable", &status.allocatable)];
             for (list, quantities) in lists {
                 for (resource, quantity) in quantities.iter().flatten() {
-                    let problem = match amount(resource, quantity) {
-                        Some(n) if n >= 0 => continue,
-                        Some(_) => "is negative; 0 or more is possible",
-                        None => "is not a quantity; write a number such as 7, 500m or 64Gi",
-                    };
-                    let message = format!("`{}` {problem}", quantity.0);
+                    let Some(message) = absurd(resource, quantity) else { continue };
                     problems.push(Problem {
                         place: Some(Location::new(self.file, self.place_of_quantity(name, list, resource))),
                         ..Problem::new(Severity::Error, format!("Node {name}"), message)
@@ -240,24 +238,72 @@ impl Reader<'_> {
                 }
             }
         }
+        for ((namespace, name), pod) in &objects.pods {
+            for (field, resource, quantity) in pod.spec.iter().flat_map(asked_for) {
+                let Some(message) = absurd(resource, quantity) else { continue };
+                let place = self.item("Pod", Some(namespace), name).map(|pod| pod.place);
+                problems.push(Problem {
+                    place: Some(Location::new(
+                        self.file,
+                        place.unwrap_or_else(|| self.document.place_of("objects")),
+                    )),
+                    ..Problem::new(Severity::Error, format!("Pod {namespace}/{name}"), message)
+                        .field(format!("{field}[{resource}]"))
+                });
+            }
+        }
+    }
+
+    /// An object of the list.
+    fn item(&self, kind: &str, namespace: Option<&str>, name: &str) -> Option<&Located> {
+        let Tree::List(items) = &self.document.get("objects")?.node else { return None };
+        items.iter().find(|item| {
+            let text = |field: &str| item.get("metadata").and_then(|metadata| metadata.get(field)?.as_str());
+            let is_kind = item.get("kind").and_then(Located::as_str) == Some(kind);
+            is_kind
+                && text("name") == Some(name)
+                && namespace.is_none_or(|namespace| text("namespace").unwrap_or_default() == namespace)
+        })
     }
 
     /// Where a node says how much it has of a resource.
     fn place_of_quantity(&self, name: &str, list: &str, resource: &str) -> Place {
-        let is_it = |item: &&Located| {
-            let kind = item.get("kind").and_then(Located::as_str);
-            let named = item.get("metadata").and_then(|metadata| metadata.get("name")?.as_str());
-            (kind, named) == (Some("Node"), Some(name))
-        };
-        let nodes = match self.document.get("objects").map(|objects| &objects.node) {
-            Some(Tree::List(items)) => items.as_slice(),
-            _ => &[],
-        };
-        let quantities = nodes.iter().find(is_it).and_then(|node| node.get("status")?.get(list));
+        let quantities = self.item("Node", None, name).and_then(|node| node.get("status")?.get(list));
         let place = match quantities.map(|quantities| &quantities.node) {
             Some(Tree::Map(entries)) => entries.iter().find(|(key, ..)| key == resource),
             _ => None,
         };
         place.map_or_else(|| self.document.place_of("objects"), |(_, place, _)| *place)
     }
+}
+
+/// What is wrong with a quantity.
+fn absurd(resource: &str, quantity: &Quantity) -> Option<String> {
+    let problem = match amount(resource, quantity) {
+        Some(n) if n >= 0 => return None,
+        Some(_) => "is negative; 0 or more is possible",
+        None => "is not a quantity; write a number such as 7, 500m or 64Gi",
+    };
+    Some(format!("`{}` {problem}", quantity.0))
+}
+
+/// All that a pod asks for, with the field that says so.
+fn asked_for(spec: &PodSpec) -> impl Iterator<Item = (String, &String, &Quantity)> {
+    let lists = [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
+    let containers = lists.into_iter().flat_map(|(list, containers)| {
+        let numbered = containers.into_iter().flatten().enumerate();
+        numbered
+            .map(move |(i, container)| (format!("spec.{list}[{i}].resources"), container.resources.as_ref()))
+    });
+    let whole = [("spec.resources".to_owned(), spec.resources.as_ref())];
+    let of_resources = containers.chain(whole).flat_map(|(field, resources)| {
+        let lists =
+            resources.map(|resources| [("limits", &resources.limits), ("requests", &resources.requests)]);
+        lists.into_iter().flatten().flat_map(move |(list, quantities)| {
+            let field = format!("{field}.{list}");
+            quantities.iter().flatten().map(move |(resource, n)| (field.clone(), resource, n))
+        })
+    });
+    let overhead = spec.overhead.iter().flatten();
+    of_resources.chain(overhead.map(|(resource, n)| ("spec.overhead".to_owned(), resource, n)))
 }

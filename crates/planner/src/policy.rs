@@ -35,6 +35,16 @@ pub enum Mode {
     Preview,
     /// Starts nothing new.
     Paused,
+    /// What it says makes no sense. It starts nothing either.
+    Invalid,
+}
+
+impl Mode {
+    /// Whether nothing is changed for it, nor planned to be.
+    #[must_use]
+    pub const fn starts_nothing(self) -> bool {
+        matches!(self, Self::Paused | Self::Invalid)
+    }
 }
 
 /// Whether pods that hold, or may hold, a slice that goes are evicted. Static

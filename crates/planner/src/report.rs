@@ -139,6 +139,11 @@ pub enum Why {
         /// Of this profile.
         profile: Offered,
     },
+    /// No node that it may use could ever have all of this at the same time.
+    NeverTogether {
+        /// The slices that it asks for, by profile.
+        slices: Vec<(ProfileName, u32)>,
+    },
     /// Nodes that it may use lack CPU, memory, ephemeral storage or pod slots.
     NoRoom,
     /// Every seat that it could have is held, or is planned for requests that come first.

@@ -10,7 +10,7 @@ use crate::inventory::{Hold, Seating, Slices, Use};
 use crate::names::GpuId;
 use crate::offered::Offered;
 use crate::plan::GpuChange;
-use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Outcome, RequestReport, Why};
+use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Outcome, RequestReport, UnmetBound, Why};
 
 /// Between why a request is not served and what would help it.
 pub const WOULD_HELP: &str = ". What would help: ";
@@ -82,6 +82,14 @@ impl fmt::Display for Why {
             Self::TooLarge { most, profile: Offered::WholeGpu } => {
                 write!(f, "it asks for more whole GPUs than one node can have, which is {most}")
             }
+            Self::NeverTogether { slices } => {
+                let slices: Vec<_> = slices.iter().map(|(profile, n)| format!("{n} of {profile}")).collect();
+                write!(
+                    f,
+                    "it asks for {} on one node, and no node that it may use can have them at the same time",
+                    slices.join(" and ")
+                )
+            }
             Self::NoRoom => {
                 f.write_str("the nodes that it may use lack CPU, memory, ephemeral storage or pod slots")
             }
@@ -147,6 +155,25 @@ impl fmt::Display for Why {
             Self::NoPlan { why } => {
                 write!(f, "the planner gave up and changes nothing: {why}; please report this")
             }
+        }
+    }
+}
+
+impl fmt::Display for UnmetBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, wanted, reached } = self;
+        if field.ends_with("maxCount") {
+            write!(f, "{field} is {wanted}, but {reached} are there that may not go")
+        } else if field.ends_with("minComputeSlices") {
+            // What is asked for may be less than the share.
+            write!(
+                f,
+                "{field}: {wanted} compute slices of it are asked for or held, but the plan reaches only {reached}"
+            )
+        } else if field.contains(".static.") {
+            write!(f, "{field} is for {wanted} GPUs, but only {reached} can have what it says")
+        } else {
+            write!(f, "{field} is {wanted}, but the plan reaches only {reached}")
         }
     }
 }
@@ -354,6 +381,20 @@ mod tests {
             "not served: every slice that could serve it is in use, or is planned for requests that come first. \
              What would help: pod team-a/lab-0 ends (or moves): it holds 3g.40gb on n1/gpu3; or one more A30"
         );
+    }
+
+    #[test]
+    fn a_bound_that_is_not_met_is_told_in_its_own_words() {
+        let bound = |field: &str| UnmetBound { field: field.to_owned(), wanted: 4, reached: 2 }.to_string();
+        let says = [
+            ("slices[1g.10gb].minCount", "is 4, but the plan reaches only 2"),
+            ("slices[1g.10gb].maxCount", "is 4, but 2 are there that may not go"),
+            ("shares[0].minComputeSlices", "4 compute slices of it are asked for or held, but"),
+            ("spec.layout.static.gpus", "is for 4 GPUs, but only 2 can have what it says"),
+        ];
+        for (field, words) in says {
+            assert!(bound(field).contains(words), "{}", bound(field));
+        }
     }
 
     #[test]

@@ -85,8 +85,8 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
             | reason::WRITE_UNDONE
     );
     let stalled = if valid { ready.clone() } else { accepted.clone() };
-    // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
-    let paused = about.policy.mode == Mode::Paused;
+    // A policy that starts nothing is planned with nodes that may not change: what it lacks is no trouble.
+    let paused = about.policy.mode.starts_nothing();
     let unmet = planned.reason == reason::BOUND_UNMET && !paused;
     let unmet = unmet.then(|| (planned.reason, planned.message.clone()));
     let degraded = about.cluster.iter().chain(&about.left_alone).chain(&unmet).next().cloned();
@@ -177,7 +177,8 @@ fn planned(about: &About<'_>) -> Wanted {
     let unmet = about.report.and_then(|r| r.unmet.first());
     let unserved: Vec<_> = about.requests.iter().filter(|r| is_unserved(r)).collect();
     if let Some(bound) = unmet {
-        let paused = if about.policy.mode == Mode::Paused { " while the policy is paused" } else { "" };
+        let paused =
+            if about.policy.mode.starts_nothing() { " while the policy changes nothing" } else { "" };
         let message =
             format!("{} wants {}, and {} can be reached{paused}", bound.field, bound.wanted, bound.reached);
         return say(Tri::False, reason::BOUND_UNMET, message);
@@ -334,11 +335,12 @@ fn ready(about: &About<'_>) -> Wanted {
     let (reason, what) = match about.policy.mode {
         Mode::Preview => (reason::PREVIEW, "would change; the policy only previews"),
         Mode::Paused => (reason::PAUSED, "would change; the policy is paused"),
+        Mode::Invalid => (reason::INVALID, "would change; the policy is not valid"),
         Mode::Enforce => (reason::WAITING, "to change"),
     };
     let message = match about.policy.mode {
         Mode::Enforce => format!("{} {what}: {first}", plural(holding.len(), "node")),
-        Mode::Preview | Mode::Paused => format!("{} {what}", plural(holding.len(), "node")),
+        Mode::Preview | Mode::Paused | Mode::Invalid => format!("{} {what}", plural(holding.len(), "node")),
     };
     say(Tri::False, reason, message)
 }

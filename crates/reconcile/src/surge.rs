@@ -82,6 +82,7 @@ const fn may_be_an_update(why: &Why) -> bool {
         | Why::NoSuchProfile { .. }
         | Why::NeverCut { .. }
         | Why::TooLarge { .. }
+        | Why::NeverTogether { .. }
         | Why::Held { .. }
         | Why::BlockedElsewhere { .. }
         | Why::Refused { .. }

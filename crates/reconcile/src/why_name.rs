@@ -12,6 +12,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::NoSuchProfile { .. } => "NoSuchProfile",
         Why::NeverCut { .. } => "NeverCut",
         Why::TooLarge { .. } => "TooLarge",
+        Why::NeverTogether { .. } => "NeverTogether",
         Why::NoRoom => "NoRoom",
         Why::Elsewhere { .. } => "Elsewhere",
         Why::SeatsHeld { .. } => "SeatsHeld",
@@ -56,6 +57,7 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::NoSuchProfile { .. }
         | Why::NeverCut { .. }
         | Why::TooLarge { .. }
+        | Why::NeverTogether { .. }
         | Why::OtherName { .. }
         | Why::SeveralKinds
         | Why::Refused { .. } => false,
@@ -82,6 +84,7 @@ mod tests {
             (Why::NoEligibleNode, "NoEligibleNode", false),
             (Why::NoSuchProfile { profile: profile() }, "NoSuchProfile", false),
             (Why::TooLarge { most: 1, profile: Offered::Slice(profile()) }, "TooLarge", false),
+            (Why::NeverTogether { slices: Vec::new() }, "NeverTogether", false),
             (Why::NoRoom, "NoRoom", true),
             (Why::SeveralKinds, "SeveralKinds", false),
             (Why::AllUsed, "AllUsed", true),

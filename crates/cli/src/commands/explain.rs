@@ -266,11 +266,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
         )?;
     }
     for unmet in unmet {
-        writeln!(
-            out,
-            "  not met: {} is {}, but the plan reaches only {}",
-            unmet.field, unmet.wanted, unmet.reached
-        )?;
+        writeln!(out, "  not met: {unmet}")?;
     }
     for (node, gpu) in static_missed {
         writeln!(out, "  {node}/gpu{gpu} keeps another layout (see `explain node {node}`)")?;

@@ -26,11 +26,7 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     for report in &decision.report.policies {
         let policy = &report.policy;
         for unmet in &report.unmet {
-            let (field, wanted, reached) = (&unmet.field, unmet.wanted, unmet.reached);
-            risk(
-                "violation",
-                format!("policy {policy}: {field} is {wanted}, but the plan reaches only {reached}"),
-            );
+            risk("violation", format!("policy {policy}: {unmet}"));
         }
         for unknown in report.unknown_profiles.iter().filter(|unknown| unknown.everywhere) {
             let (profile, models) = (unknown.profile, unknown.lacking.join(", "));

@@ -44,7 +44,12 @@ fn texts_that_are_no_names_are_refused() {
     for text in ["", "1g", "1g.gb", "0g.5gb", "+1g.5gb", "1g.+5gb", "1g.10gb+mem", "1c.3g.40gb", "300g.5gb"] {
         assert!(text.parse::<ProfileName>().is_err(), "{text}");
     }
-    assert_eq!(ProfileName::from_resource_name("nvidia.com/gpu"), None);
+    // Nobody offers a resource whose name only looks like one.
+    let resources =
+        ["nvidia.com/gpu", "nvidia.com/mig-1G.10GB", "nvidia.com/mig-01g.10gb", "nvidia.com/mig-1g.10gb+me"];
+    for resource in resources {
+        assert_eq!(ProfileName::from_resource_name(resource), None, "{resource}");
+    }
     let error = "1g10gb".parse::<ProfileName>().unwrap_err();
     assert!(error.to_string().contains("`1g10gb` is not a profile name"), "{error}");
 }

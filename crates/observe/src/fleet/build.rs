@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::GpuNode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
+use mig::ProfileName;
 use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Room, Slices, Use};
 use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy};
@@ -115,7 +116,8 @@ impl OneNode<'_> {
                 },
             };
         }
-        let (slices, allocated, mut excess) = usage::by_gpu(found, &held);
+        let (slices, mut allocated, mut excess) = usage::by_gpu(found, &held);
+        self.take_off_what_is_not_offered(&slices, &mut allocated);
         if self.shares {
             excess.clear();
         }
@@ -164,6 +166,35 @@ impl OneNode<'_> {
         found.doubt.is_some()
             && node.metadata.labels.as_ref().map(node_labels::state) == Some(ManagerState::Failed)
             && layouts::advertised(node).is_empty()
+    }
+
+    /// Where a node offers fewer slices of a profile than its label says, so many of them are free for nobody, though no
+    /// pod is known that holds them: the scheduler goes by what is offered. (A node that offers nothing at all may be one
+    /// whose device plugin restarts.)
+    fn take_off_what_is_not_offered(
+        &self,
+        slices: &BTreeMap<GpuIndex, Slices>,
+        allocated: &mut BTreeMap<ProfileName, u32>,
+    ) {
+        let Self { node, found, .. } = self;
+        let advertised = layouts::advertised(node);
+        let is_told_by_profile = found.strategy == Strategy::Mixed && self.sharing.is_none() && !self.shares;
+        if found.exact || found.doubt.is_none() || advertised.is_empty() || !is_told_by_profile {
+            return;
+        }
+        let mut exist: BTreeMap<ProfileName, u32> = BTreeMap::new();
+        for profile in slices.values().flat_map(Slices::profiles) {
+            *exist.entry(profile).or_default() += 1;
+        }
+        for (profile, exist) in exist {
+            let offers = advertised.get(&profile.resource_name()).copied().unwrap_or(0);
+            let missing = u64::from(exist).saturating_sub(offers);
+            if missing == 0 {
+                continue;
+            }
+            let held = allocated.entry(profile).or_default();
+            *held = held.saturating_add(u32::try_from(missing).unwrap_or(u32::MAX)).min(exist);
+        }
     }
 
     /// The device plugin of a node that shares GPUs through MPS ends beside MIG. Where its policy says how they are shared

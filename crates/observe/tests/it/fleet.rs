@@ -65,6 +65,19 @@ fn a_layout_that_allocatable_denies_is_not_believed() {
     );
 }
 
+/// The scheduler goes by what a node offers.
+#[test]
+fn a_slice_that_a_node_does_not_offer_is_free_for_nobody() {
+    let held_of_14 = |offered: &[(&str, u32)]| {
+        let seen = see(&[cut(node("n1"), "all-1g.10gb", offered)]);
+        node_of(&seen, "n1").allocated.get(&"1g.10gb".parse().expect("a profile")).copied().unwrap_or(0)
+    };
+    assert_eq!(held_of_14(&[("mig-1g.10gb", 14)]), 0);
+    assert_eq!(held_of_14(&[("mig-1g.10gb", 13)]), 1);
+    assert_eq!(held_of_14(&[("mig-7g.80gb", 1)]), 14, "it offers another profile only");
+    assert_eq!(held_of_14(&[]), 0, "its device plugin may only be restarting");
+}
+
 /// Whoever asks would be told that a slice is free, and wait for ever.
 #[test]
 fn nothing_is_free_on_a_node_on_which_mig_manager_failed_and_which_offers_nothing() {

@@ -83,6 +83,11 @@ fn only_a_scheduler_that_found_no_place_says_why() {
         scheduler_says(&pod).map(str::to_owned)
     };
     assert_eq!(says("PodScheduled", "False", "Unschedulable").as_deref(), Some("0/3 nodes"));
+    assert_eq!(
+        says("PodScheduled", "False", "SchedulerError").as_deref(),
+        Some("0/3 nodes"),
+        "it tries again"
+    );
     assert_eq!(says("PodScheduled", "False", "SchedulingGated"), None);
     assert_eq!(says("PodScheduled", "True", "Unschedulable"), None);
     assert_eq!(says("Ready", "False", "Unschedulable"), None);

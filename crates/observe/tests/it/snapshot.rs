@@ -95,6 +95,55 @@ fn a_negative_count_is_refused() {
     );
 }
 
+/// A pod without what it asks for holds nothing, and its slice would be given to somebody else.
+#[test]
+fn a_quantity_of_a_pod_that_is_none_is_refused() {
+    let with = |spec: &str| {
+        format!(
+            "{HEAD}objects:\n- {{apiVersion: v1, kind: Node, metadata: {{name: p}}}}\n- apiVersion: v1\n  kind: Pod\n  metadata: {{namespace: other, name: p}}\n- apiVersion: v1\n  kind: Pod\n  metadata: {{namespace: team, name: p}}\n  spec: {spec}\n"
+        )
+    };
+    let one = "containers: [{name: c, resources: {limits: {nvidia.com/mig-1g.10gb: one}}}]";
+    refused(
+        &with(&format!("{{{one}}}")),
+        "fleet.yaml:9:3: Pod team/p: spec.containers[0].resources.limits[nvidia.com/mig-1g.10gb]: `one` is not a quantity; write a number such as 7, 500m or 64Gi",
+    );
+    refused(
+        &with(
+            "{containers: [], initContainers: [{name: i}, {name: c, resources: {requests: {nvidia.com/mig-1g.10gb: \"-1\"}}}]}",
+        ),
+        "fleet.yaml:9:3: Pod team/p: spec.initContainers[1].resources.requests[nvidia.com/mig-1g.10gb]: `-1` is negative; 0 or more is possible",
+    );
+    refused(
+        &with("{containers: [], resources: {requests: {cpu: 1 core}}, overhead: {memory: 64Gi}}"),
+        "fleet.yaml:9:3: Pod team/p: spec.resources.requests[cpu]: `1 core` is not a quantity; write a number such as 7, 500m or 64Gi",
+    );
+    refused(
+        &with("{containers: [], overhead: {memory: 64GB}}"),
+        "fleet.yaml:9:3: Pod team/p: spec.overhead[memory]: `64GB` is not a quantity; write a number such as 7, 500m or 64Gi",
+    );
+}
+
+#[test]
+fn a_pod_or_a_node_that_cannot_be_read_is_refused_and_others_are_ignored() {
+    let with = |item: &str| format!("{HEAD}objects:\n- {item}\n");
+    refused(
+        &with("{apiVersion: v1, kind: Pod, metadata: {namespace: team, name: p}, spec: {containers: 3}}"),
+        "fleet.yaml:5:3: Pod team/p: cannot be read, so that nobody knows which slices it has or holds: invalid type: integer `3`, expected a sequence",
+    );
+    refused(
+        &with("{apiVersion: v1, kind: Node, metadata: {name: n1, labels: [a]}}"),
+        "fleet.yaml:5:3: Node n1: metadata: cannot be read, so that nobody knows which slices it has or holds: invalid type: sequence, expected a map",
+    );
+    let mut problems = Vec::new();
+    let queue =
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: team, name: c}, spec: 3}";
+    let _ = snapshot::read("fleet.yaml", &with(queue), &mut problems);
+    assert_eq!(errors(&problems), [""; 0]);
+    let said = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(said.contains("PersistentVolumeClaim team/c: cannot be read, and is ignored"), "{said}");
+}
+
 #[test]
 fn overlapping_instances_are_refused() {
     let node = r#"

@@ -24,7 +24,7 @@ use crate::demand::Request;
 use crate::inventory::{Inventory, Node};
 use crate::names::GpuIndex;
 use crate::plan::{NodeStep, Plan};
-use crate::policy::{LayoutPolicy, Mode, Policy};
+use crate::policy::{LayoutPolicy, Policy};
 use crate::selector;
 
 pub use certificate::check_certificate;
@@ -93,7 +93,7 @@ fn check_step(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Not
     if gpus.is_empty() {
         notes.push(Problem::EmptyStep.on(name));
     }
-    if policy.mode == Mode::Paused {
+    if policy.mode.starts_nothing() {
         notes.push(Problem::PolicyPaused.on(name));
     }
     if let Some(hold) = &node.hold {

@@ -9,7 +9,7 @@ use super::note::{Note, Problem};
 use crate::inventory::{ChangeScope, Gpu, Node};
 use crate::names::{GpuIndex, PodRef};
 use crate::plan::NodeStep;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+use crate::policy::{Drain, LayoutPolicy, Policy};
 
 pub(super) fn is_mig_off(gpu: &Gpu) -> bool {
     gpu.slices.is_mig_off()
@@ -71,7 +71,7 @@ pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut V
         LayoutPolicy::Static { .. } => true,
         LayoutPolicy::DemandDriven { whole_gpus, .. } => step.enable_mig && whole_gpus.is_none(),
     };
-    let may_evict = policy.drain == Drain::Evict && policy.mode != Mode::Paused && mends;
+    let may_evict = policy.drain == Drain::Evict && !policy.mode.starts_nothing() && mends;
     let mut seen = BTreeSet::new();
     for pod in &step.evicts {
         let problem = if !seen.insert(pod) {

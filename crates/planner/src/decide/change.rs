@@ -181,9 +181,36 @@ pub(super) fn without(inventory: &Inventory, pod: &PodRef) -> Inventory {
     let mut inventory = inventory.clone();
     let gone = BTreeSet::from([pod.clone()]);
     for node in inventory.nodes.values_mut() {
-        *node = evict::without(node, &gone);
+        let mut after = evict::without(node, &gone);
+        forget_whose(node, &mut after, pod);
+        *node = after;
     }
     inventory
+}
+
+/// Where slices are only counted, pods that hold equal ones are named in order: which of these slices is free when one of
+/// the pods has ended is known of none of them.
+fn forget_whose(before: &Node, after: &mut Node, gone: &PodRef) {
+    let counted = |node: &Node| {
+        let counted = node.gpus.values().filter(|gpu| matches!(gpu.slices, Slices::Counted(_)));
+        let held = counted.flat_map(|gpu| gpu.slices.iter().map(|slice| (slice.profile, slice.used.clone())));
+        held.collect::<Vec<_>>()
+    };
+    let is_gone = |used: &Use| matches!(used, Use::InUse { by } if by == gone);
+    let given_back: BTreeSet<ProfileName> =
+        counted(before).into_iter().filter(|(_, used)| is_gone(used)).map(|(profile, _)| profile).collect();
+    let mut others: BTreeMap<ProfileName, BTreeSet<PodRef>> = BTreeMap::new();
+    for (profile, used) in counted(after) {
+        others.entry(profile).or_default().extend(used.holders().iter().cloned());
+    }
+    for gpu in after.gpus.values_mut() {
+        let Slices::Counted(slices) = &mut gpu.slices else { continue };
+        for slice in slices.iter_mut().filter(|slice| given_back.contains(&slice.profile)) {
+            let by = others.get(&slice.profile).into_iter().flatten();
+            let by: Vec<PodRef> = by.cloned().collect();
+            slice.used = if by.is_empty() { Use::Idle } else { Use::MaybeInUse { by } };
+        }
+    }
 }
 
 /// The fleet and so many more GPUs, whole and idle, one on each of as many

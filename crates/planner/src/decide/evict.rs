@@ -20,7 +20,7 @@ use super::situation::situation;
 use super::targets::{Freedom, Geometries, Goal, Situation};
 use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use, seats_of};
 use crate::names::{GpuIndex, NodeName, PodRef};
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+use crate::policy::{Drain, LayoutPolicy, Policy};
 
 /// What eviction does to the fleet, whatever else is planned.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Evictions {
         let mut known = Known::default();
         for ((name, node), policy) in inventory.nodes.iter().zip(policy_of) {
             let Some((policy, menu)) = policy.map(|p| (policies[p], &menus[p])) else { continue };
-            if policy.drain == Drain::Evict && policy.mode != Mode::Paused && node.hold.is_none() {
+            if policy.drain == Drain::Evict && !policy.mode.starts_nothing() && node.hold.is_none() {
                 evictions.on(name, node, policy, menu, &mut known);
             }
         }

@@ -13,6 +13,7 @@ use super::group::{Group, counts, is_planned};
 use super::ineligible::no_node;
 use super::instead;
 use super::memo::Memo;
+use super::pieces;
 use super::seats::Seats;
 use super::single;
 use super::supply::{hold, is_frozen};
@@ -46,7 +47,11 @@ pub(super) fn requests(
         .enumerate()
         .flat_map(|(g, group)| group.requests.iter().map(move |request| (&request.id, g)))
         .collect();
-    let mut answers: BTreeMap<usize, (Why, Vec<Help>)> = BTreeMap::new();
+    let mut answers: BTreeMap<(usize, Option<Own<'_>>), (Why, Vec<Help>)> = BTreeMap::new();
+    let mut open: BTreeMap<Own<'_>, bool> = BTreeMap::new();
+    let is_served = |id: &RequestId| allocation.served.contains_key(id) || group_of.contains_key(id);
+    let of_single =
+        single::free_for(world, requests.iter().filter(|r| !is_served(&r.id) && refusal(r, seats).is_none()));
     let mut sorted: Vec<&Request> = requests.iter().collect();
     sorted.sort_by(|a, b| {
         (-i64::from(a.priority), a.since, &a.id).cmp(&(-i64::from(b.priority), b.since, &b.id))
@@ -65,11 +70,19 @@ pub(super) fn requests(
                 }
                 (None, Some(g)) => {
                     let unplaced = allocation.unplaced.contains(&request.id);
+                    let nodes = judge.nodes_for(request);
+                    let of_all = Own { nodes: Arc::as_ptr(&nodes).cast(), namespace: &request.id.namespace };
+                    let is_open = *open.entry(of_all).or_insert_with(|| has_open(world, request, &nodes));
                     let (why, help) = answers
-                        .entry(*g)
+                        .entry((*g, (!is_open).then_some(of_all)))
                         .or_insert_with(|| {
-                            let nodes = judge.nodes_for(request);
-                            answer(world, allocation, &mut trials, &world.groups[*g], &nodes)
+                            let group = &world.groups[*g];
+                            if is_open {
+                                return answer(world, allocation, &mut trials, group, &nodes);
+                            }
+                            // Whoever may use no node is in one group, whatever keeps each of them off.
+                            let alone = group.alone(request);
+                            answer(world, allocation, &mut trials, &alone, &nodes)
                         })
                         .clone();
                     // The numbers had a slice for it: what no node has is room.
@@ -77,12 +90,33 @@ pub(super) fn requests(
                     let why = if unplaced && alone { Why::NoRoom } else { why };
                     Outcome::Unserved { why, help }
                 }
-                (None, None) => not_planned(world, request, seats),
+                (None, None) => match of_single.get(&request.id) {
+                    Some(node) => Outcome::ServedNow { node: node.clone(), gpus: vec![] },
+                    None => not_planned(world, request, seats),
+                },
             };
             let policy = seats.policy(&request.id).or_else(|| policy_for(world, request, &outcome));
             RequestReport { id: request.id.clone(), policy, outcome, broken: None }
         })
         .collect()
+}
+
+/// What two requests have in common of which the same nodes are kept off by the same, and whom the same policies count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Own<'r> {
+    /// The judgements of the nodes, which those who are alike share.
+    nodes: *const Eligibility,
+    namespace: &'r str,
+}
+
+/// Whether a request may use any node, whose policy counts it.
+fn has_open(world: &World<'_>, request: &Request, nodes: &[Eligibility]) -> bool {
+    let mut may = world.inventory.nodes.iter().zip(nodes).filter(|(_, eligible)| eligible.is_yes());
+    may.any(|((name, _), _)| {
+        let policy = world.assignment.policy_of.get(name);
+        let policy = policy.and_then(|name| world.policies.iter().find(|policy| policy.name == *name));
+        policy.is_some_and(|policy| counts(policy, request))
+    })
 }
 
 /// The policy that answers a request: that of the node that serves it, else
@@ -104,26 +138,33 @@ fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option
     }
 }
 
-/// The answer to a request that takes no part in planning.
-fn not_planned(world: &World<'_>, request: &Request, seats: &Seats<'_>) -> Outcome {
-    debug_assert!(!is_planned(request) || request.whole_gpus > 0, "every other request is in a group");
+/// The answer to a request, if it follows from itself, or from GPUs that are not cut.
+fn refusal(request: &Request, seats: &Seats<'_>) -> Option<Outcome> {
     if let Some(Refusal { why, advice }) = &request.refused {
         let help = vec![Help::ChangeRequest { advice: advice.clone() }];
-        return Outcome::Unserved { why: Why::Refused { why: why.clone() }, help };
+        return Some(Outcome::Unserved { why: Why::Refused { why: why.clone() }, help });
     }
     if let Some(message) = &request.blocked_elsewhere {
         let why = Why::BlockedElsewhere { message: message.clone() };
-        return Outcome::Unserved { why, help: vec![] };
+        return Some(Outcome::Unserved { why, help: vec![] });
     }
     if let Some(node) = &request.finds {
-        return Outcome::Unserved { why: Why::Elsewhere { node: node.clone() }, help: vec![] };
+        return Some(Outcome::Unserved { why: Why::Elsewhere { node: node.clone() }, help: vec![] });
     }
     if let Some(outcome) = seats.answer(&request.id) {
-        return outcome;
+        return Some(outcome);
     }
-    if !request.shared.is_empty() {
+    (!request.shared.is_empty()).then(|| {
         let advice = "ask for one kind of GPU, or make several pods of it".to_owned();
-        return Outcome::Unserved { why: Why::SeveralKinds, help: vec![Help::ChangeRequest { advice }] };
+        Outcome::Unserved { why: Why::SeveralKinds, help: vec![Help::ChangeRequest { advice }] }
+    })
+}
+
+/// The answer to a request that takes no part in planning.
+fn not_planned(world: &World<'_>, request: &Request, seats: &Seats<'_>) -> Outcome {
+    debug_assert!(!is_planned(request) || request.whole_gpus > 0, "every other request is in a group");
+    if let Some(outcome) = refusal(request, seats) {
+        return outcome;
     }
     if let Some((why, help)) = single::answer(world, request) {
         return Outcome::Unserved { why, help };
@@ -186,7 +227,8 @@ fn answer(
     {
         return answer;
     }
-    if let Some(answer) = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted)) {
+    let never = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted));
+    if let Some(answer) = never.or_else(|| never_together(group, &counted)) {
         return answer;
     }
     let change = trials.policy_change(group);
@@ -211,7 +253,7 @@ fn answer(
         Why::NotItsTurn { policy }
     } else if group.whole > 0 {
         Why::NoIdleNode
-    } else if super::trial::is_fragmented(group, &counted) {
+    } else if pieces::are_enough(allocation, group, &counted) {
         Why::Fragmented
     } else {
         Why::AllUsed
@@ -234,6 +276,21 @@ fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why,
         let advice = format!("ask for at most {most} of {}", profile.resource_name());
         (Why::TooLarge { most, profile }, vec![Help::ChangeRequest { advice }])
     })
+}
+
+/// Several slices that no node could have at the same time: by what they need of all its GPUs together.
+fn never_together(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
+    let slices = || group.slices.iter().map(|(profile, n)| (*profile, *n));
+    // Of seats it is not looked at.
+    if !group.shared.is_empty()
+        || slices().count() < 2
+        || nodes.iter().any(|(_, node)| pieces::may_have(node, group))
+    {
+        return None;
+    }
+    let advice = "ask for less, or make several pods of it".to_owned();
+    let why = Why::NeverTogether { slices: slices().collect() };
+    Some((why, vec![Help::ChangeRequest { advice }]))
 }
 
 /// Slices, where nothing is cut: the nodes that it may use have whole GPUs, for one pod each or for several.

@@ -56,7 +56,12 @@ pub(super) struct Group<'a> {
     pub(super) shares: Vec<Whose>,
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// The same of one of its requests alone.
+    pub(super) fn alone(&self, request: &'a Request) -> Self {
+        Self { requests: vec![request], ..self.clone() }
+    }
+
     /// Compute slices that one request of the group asks for: what being
     /// served is worth within its priority.
     pub(super) fn weight(&self) -> i64 {

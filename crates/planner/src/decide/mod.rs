@@ -53,6 +53,7 @@ mod instead;
 mod memo;
 mod nodes;
 mod numbered;
+mod pieces;
 mod promises;
 mod reach;
 mod seats;

@@ -28,7 +28,7 @@ use crate::inventory::{Hold, Inventory, Node, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 use crate::offered::Offered;
 use crate::plan::UnderWay;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, rule_for};
+use crate::policy::{Drain, LayoutPolicy, Policy, StaticCut, rule_for};
 use crate::predicted_labels::LabelsAfter;
 use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
@@ -299,7 +299,7 @@ fn evicts_for_its_layout(policy: &Policy, node: &Node) -> bool {
         })
     };
     policy.drain == Drain::Evict
-        && policy.mode != Mode::Paused
+        && !policy.mode.starts_nothing()
         && node.hold.is_none()
         && node.gpus.iter().any(misses)
 }

@@ -7,7 +7,7 @@ use mig::{Counts, Layout, ProfileIndex, ProfileName};
 use super::targets::{Aim, Current, Freedom, Goal, Situation, Whole, counts_of};
 use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::GpuIndex;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, Unrequested, rule_for};
+use crate::policy::{Drain, LayoutPolicy, Policy, StaticCut, Unrequested, rule_for};
 
 /// What a GPU is in, and what may become of it. `asks_whole`: whether anybody asks for whole GPUs.
 pub(super) fn situation(
@@ -35,7 +35,7 @@ pub(super) fn situation(
         whole: is_whole,
     };
     let Some((policy, menu)) = policy else { return fixed(current) };
-    if node.hold.is_some() || gpu.hold.is_some() || policy.mode == Mode::Paused {
+    if node.hold.is_some() || gpu.hold.is_some() || policy.mode.starts_nothing() {
         return fixed(current);
     }
     let (goal, evicts) = match &policy.layout {

@@ -1,6 +1,7 @@
 //! Supply and demand of each policy; bounds that are not met; and GPUs that are frozen only because they
 //! cannot be proved idle.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
@@ -17,7 +18,7 @@ use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::offered::Offered;
-use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
+use crate::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 use crate::report::{LevelCertificate, PolicyReport, SeatSupply, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
@@ -367,7 +368,14 @@ fn unmet_shares(world: &World<'_>, position: usize, allocation: &Allocation<'_>)
             let number = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
             let field = quota.field("minComputeSlices");
             let (wanted, reached) = (number(quota.held + wanted), number(quota.held + given));
-            unmet.entry(field.clone()).or_insert(UnmetBound { field, wanted, reached });
+            // Of namespaces that have the same share each, the one that lacks most.
+            let bound = UnmetBound { field: field.clone(), wanted, reached };
+            let lacks = |bound: &UnmetBound| bound.wanted.saturating_sub(bound.reached);
+            match unmet.entry(field) {
+                Entry::Occupied(mut other) if lacks(other.get()) < lacks(&bound) => drop(other.insert(bound)),
+                Entry::Occupied(_) => {}
+                Entry::Vacant(entry) => drop(entry.insert(bound)),
+            }
         }
     }
     unmet.into_values().collect()
@@ -409,7 +417,7 @@ pub(super) fn frozen(world: &World<'_>) -> Vec<GpuId> {
     let mut frozen = Vec::new();
     for (name, node) in &world.inventory.nodes {
         let Some(policy) = world.assignment.policy_of.get(name) else { continue };
-        let enforced = world.policies.iter().any(|p| p.name == *policy && p.mode != Mode::Paused);
+        let enforced = world.policies.iter().any(|p| p.name == *policy && !p.mode.starts_nothing());
         if enforced && node.hold.is_none() {
             let ids = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu));
             frozen.extend(ids.map(|(index, _)| GpuId { node: name.clone(), gpu: *index }));

@@ -8,8 +8,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mig::Layout;
-
 use super::allocate::Allocation;
 use super::change::{
     Kind, PolicyChange, Relaxation, for_each_use, held, is_liftable, lift, profiles, relaxations, with_gpus,
@@ -20,15 +18,14 @@ use super::group::{Group, is_planned};
 use super::grown::{Alike, Grown};
 use super::memo::Memo;
 use super::promises::AtStake;
-use super::situation::is_idle;
 use super::turn::Turns;
 use super::turns::{self, Limits};
 use super::witness::OneMore;
 use super::world::{Grain, World};
 use crate::demand::Request;
-use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
+use crate::inventory::{Gpu, Inventory, Node, Room, Use};
 use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::report::Help;
 use crate::solver::{Effort, Level};
 
@@ -266,10 +263,18 @@ impl<'w, 'k> Trials<'w, 'k> {
     }
 
     /// What to change in a policy: the first field that stands in the way of
-    /// the group, and the least change of it that helps. First maxima of the
+    /// the group, and the least change of it that helps. First that nothing starts for it, then maxima of the
     /// profiles that are asked for, then minima, then static layouts.
     pub(super) fn policy_change(&mut self, group: &Group<'_>) -> Option<PolicyChange> {
         for (position, policy) in self.inputs.policies.iter().enumerate() {
+            if policy.mode.starts_nothing() && self.serves_if_enforced(group, position) {
+                let (field, to) = match policy.mode {
+                    Mode::Invalid => ("spec", "what its condition Accepted asks for"),
+                    Mode::Enforce | Mode::Preview | Mode::Paused => ("spec.mode", "Enforce"),
+                };
+                let (field, to) = (field.to_owned(), to.to_owned());
+                return Some(PolicyChange { policy: policy.name.clone(), field, to });
+            }
             for relaxation in relaxations(policy, group) {
                 if let Some(to) = self.relaxed(group, position, &relaxation) {
                     let Relaxation { field, .. } = relaxation;
@@ -278,6 +283,12 @@ impl<'w, 'k> Trials<'w, 'k> {
             }
         }
         None
+    }
+
+    fn serves_if_enforced(&mut self, group: &Group<'_>, position: usize) -> bool {
+        let mut changed = self.inputs.policies.clone();
+        changed[position].mode = Mode::Enforce;
+        self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed) > 0
     }
 
     /// To what a field has to change at least, if changing it helps.
@@ -526,46 +537,4 @@ impl Trials<'_, '_> {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Some(Help::EnoughGpus { count, model: gpu.model.clone() })
     }
-}
-
-/// Whether what is not in use on GPUs that may change would be enough if it
-/// were in one piece.
-pub(super) fn is_fragmented(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> bool {
-    let free = |node: &Node, gpu: &Gpu| -> Option<(u32, u32)> {
-        let Slices::Placed(slices) = &gpu.slices else {
-            return is_idle(gpu)
-                .then(|| (u32::from(gpu.geometry.memory()), u32::from(gpu.geometry.compute())));
-        };
-        if node.hold.is_some() || gpu.hold.is_some() {
-            return None;
-        }
-        let used: Layout = slices
-            .iter()
-            .filter(|s| !s.used.is_idle())
-            .filter_map(|s| gpu.geometry.placement(gpu.geometry.profile_named(s.profile)?, s.start))
-            .collect();
-        let memory: u32 = used.iter().map(|p| gpu.geometry.units(p).count_ones()).sum();
-        let compute = gpu.geometry.compute_of(used);
-        Some((
-            u32::from(gpu.geometry.memory()).saturating_sub(memory),
-            u32::from(gpu.geometry.compute()).saturating_sub(compute),
-        ))
-    };
-    // Of seats it is not looked at.
-    group.shared.is_empty()
-        && group.slices.iter().all(|(profile, n)| {
-            let (mut memory, mut compute, mut needs) = (0, 0, (u32::MAX, u32::MAX));
-            for (_, node) in nodes {
-                for gpu in node.gpus.values() {
-                    let Some(index) = gpu.geometry.profile_named(*profile) else { continue };
-                    let spec = gpu.geometry.profile(index);
-                    needs = (u32::from(spec.size) * n, u32::from(spec.compute) * n);
-                    if let Some((m, c)) = free(node, gpu) {
-                        memory += m;
-                        compute += c;
-                    }
-                }
-            }
-            memory >= needs.0 && compute >= needs.1
-        })
 }

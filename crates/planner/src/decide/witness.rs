@@ -15,7 +15,7 @@ use super::reach::Reach;
 use super::world::World;
 use crate::inventory::Node;
 use crate::names::RequestId;
-use crate::policy::{LayoutPolicy, Mode};
+use crate::policy::LayoutPolicy;
 
 /// Slices by profile.
 type Slices = BTreeMap<ProfileName, u32>;
@@ -54,7 +54,7 @@ impl OneMore {
         let LayoutPolicy::DemandDriven { slices, shares, .. } = &policy.layout else { return None };
         let has_maximum = slices.values().any(|bounds| bounds.max.is_some())
             || shares.iter().any(|share| share.max.is_some());
-        if policy.mode == Mode::Paused || has_maximum {
+        if policy.mode.starts_nothing() || has_maximum {
             return None;
         }
         let class = world.classes.iter().find(|class| class.gpus.iter().any(|(node, _)| *node == name))?;

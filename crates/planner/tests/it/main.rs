@@ -24,3 +24,4 @@ mod together;
 mod varied_demand;
 mod whole_gpus;
 mod whole_on_demand;
+mod why;

@@ -228,7 +228,7 @@ fn planned(text: &str) -> Result<(PlannedRound, u64), Vec<Problem>> {
 }
 
 fn cases() -> impl Strategy<Value = (Index, Vec<(Index, Damage)>)> {
-    (any::<Index>(), vec((any::<Index>(), damage()), 1..8))
+    (any::<Index>(), vec((any::<Index>(), damage()), 1..4))
 }
 
 proptest! {

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mig::ProfileName;
 use planner::decide::decide;
 use planner::demand::Request;
-use planner::inventory::{Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
+use planner::inventory::{Gpu, Hold, Node, PlacedSlice, Room, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
-use planner::policy::{LayoutPolicy, Order, Policy, Unrequested};
+use planner::policy::{LayoutPolicy, Mode, Order, Policy, Unrequested};
 use planner::report::{Help, Outcome};
 
 use super::apply;
@@ -194,11 +195,40 @@ fn taken_up(world: &World, on: &NodeName) -> World {
     world
 }
 
+/// The pod is gone. Of equal slices that are only counted nobody knows which one it had: if others hold some, each of them
+/// may be one of theirs.
 fn ended(world: &World, pod: &PodRef) -> World {
-    let gone = BTreeSet::from([pod.clone()]);
-    let nodes = world.inventory.nodes.iter().map(|(name, node)| (name.clone(), without(node, &gone)));
-    let inventory = Inventory { nodes: nodes.collect(), ..world.inventory.clone() };
-    World { inventory, ..world.clone() }
+    let mut ended = world.clone();
+    for node in ended.inventory.nodes.values_mut() {
+        let mut after = without(node, &BTreeSet::from([pod.clone()]));
+        for profile in
+            counted(node).filter(|(_, used)| **used == Use::InUse { by: pod.clone() }).map(|(of, _)| of)
+        {
+            let others: BTreeSet<PodRef> = counted(&after)
+                .filter(|(of, _)| *of == profile)
+                .flat_map(|(_, used)| holders(used))
+                .collect();
+            let used = match others.is_empty() {
+                true => Use::Idle,
+                false => Use::MaybeInUse { by: others.into_iter().collect() },
+            };
+            for gpu in after.gpus.values_mut() {
+                if let Slices::Counted(slices) = &mut gpu.slices {
+                    slices
+                        .iter_mut()
+                        .filter(|slice| slice.profile == profile)
+                        .for_each(|s| s.used = used.clone());
+                }
+            }
+        }
+        *node = after;
+    }
+    ended
+}
+
+fn counted(node: &Node) -> impl Iterator<Item = (ProfileName, &Use)> {
+    let counted = node.gpus.values().filter(|gpu| matches!(gpu.slices, Slices::Counted(_)));
+    counted.flat_map(|gpu| apply::profiles(gpu).into_iter().zip(apply::uses(gpu)))
 }
 
 /// Compute slices that pods hold, or may hold, on nodes that a request may use.
@@ -234,6 +264,10 @@ fn owner<'a>(policies: &'a [Policy], node: &Node) -> Option<&'a Policy> {
 fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
     let mut world = world.clone();
     let policy = world.policies.iter_mut().find(|p| p.name.0 == policy).expect("a policy of the world");
+    if field == "spec.mode" {
+        policy.mode = Mode::Enforce;
+        return world;
+    }
     match &mut policy.layout {
         LayoutPolicy::Static { .. } => {
             policy.layout = LayoutPolicy::DemandDriven {

@@ -1,0 +1,117 @@
+//! Why somebody waits, and what would help: what is told has to be so.
+
+use planner::decide::decide;
+use planner::demand::Request;
+use planner::policy::Mode;
+use planner::report::{Help, Outcome, Why};
+use planner::testing::{FleetBuilder, PolicyBuilder, a30, a100, fleet, node, pod, policy, profile, request};
+
+/// What the last of those who wait is told.
+fn last(fleet: FleetBuilder, asking: &[Request], policy: PolicyBuilder) -> (Why, Vec<Help>) {
+    let report = decide(&fleet.build(), asking, &[policy.build()]).report;
+    match report.requests.into_iter().next_back().map(|request| request.outcome) {
+        Some(Outcome::Unserved { why, help }) => (why, help),
+        other => panic!("it is not to be served: {other:?}"),
+    }
+}
+
+/// So many pods that ask for the same, oldest first.
+fn ask(n: i64, name: &str) -> Vec<Request> {
+    (0..n).map(|i| request(&format!("p{i}")).asks(name, 1).since(i).build()).collect()
+}
+
+#[test]
+fn what_is_planned_for_who_comes_first_is_not_free_in_pieces() {
+    let one = || fleet().node("n1", node().gpu(a100().idle("7g.80gb", 0)));
+    assert_eq!(last(one(), &ask(2, "7g.80gb"), policy("research")).0, Why::AllUsed);
+    assert_eq!(last(one(), &ask(8, "1g.10gb"), policy("research")).0, Why::AllUsed);
+}
+
+#[test]
+fn what_is_free_on_several_gpus_cannot_be_joined() {
+    let used = |by: &str| node().gpu(a100().used("1g.10gb", 0, by));
+    let two = fleet().node("n1", used("a")).node("n2", used("b"));
+    assert_eq!(last(two, &ask(1, "7g.80gb"), policy("research")).0, Why::Fragmented);
+}
+
+#[test]
+fn more_than_a_node_has_at_once_is_told_as_that_whether_or_not_gpus_are_idle() {
+    let both = |first: &str, second: &str| [request("p").asks(first, 1).asks(second, 1).build()];
+    let one = fleet().node("n1", node().gpu(a100().idle("7g.80gb", 0)));
+    let (why, help) = last(one, &both("7g.80gb", "1g.10gb"), policy("research"));
+    let slices = vec![(profile("1g.10gb"), 1), (profile("7g.80gb"), 1)];
+    assert_eq!(why, Why::NeverTogether { slices });
+    assert!(matches!(&help[..], [Help::ChangeRequest { .. }]), "{help:?}");
+    // On two GPUs it has both.
+    let two = node().gpu(a100().idle("7g.80gb", 0)).gpu(a100().used("7g.80gb", 0, "a"));
+    let (why, _) = last(fleet().node("n1", two), &both("7g.80gb", "1g.10gb"), policy("research"));
+    assert_ne!(why.to_string(), "", "{why:?}");
+    assert!(!matches!(why, Why::NeverTogether { .. }), "{why:?}");
+    // Two models have one each, and no node has both.
+    let mixed = fleet()
+        .node("n1", node().gpu(a100().idle("7g.80gb", 0)))
+        .node("n2", node().gpu(a30().idle("4g.24gb", 0)));
+    let (why, _) = last(mixed, &both("1g.10gb", "1g.6gb"), policy("research"));
+    assert!(matches!(why, Why::NeverTogether { .. }), "{why:?}");
+}
+
+#[test]
+fn a_policy_that_is_paused_is_what_stands_in_the_way() {
+    let one = fleet().node("n1", node().gpu(a100().idle("7g.80gb", 0)));
+    let (why, help) = last(one, &ask(1, "1g.10gb"), policy("research").mode(Mode::Paused));
+    let (policy, field) = ("research".into(), "spec.mode".to_owned());
+    assert_eq!(why, Why::PolicyForbids { policy, field: field.clone() });
+    let change = Help::ChangePolicy { policy: "research".into(), field, to: "Enforce".to_owned() };
+    assert!(help.contains(&change), "{help:?}");
+}
+
+#[test]
+fn the_end_of_a_pod_helps_only_where_it_is_known_which_slice_it_has() {
+    let two = node().gpu(a100().counted_used("7g.80gb", "a")).gpu(a100().counted_used("7g.80gb", "b"));
+    let (_, help) = last(fleet().node("n1", two), &ask(1, "1g.10gb"), policy("research"));
+    assert!(!help.iter().any(|help| matches!(help, Help::PodEnds { .. })), "{help:?}");
+    let ends = |help: &[Help]| {
+        help.iter().any(|help| matches!(help, Help::PodEnds { pod: of, .. } if *of == pod("a")))
+    };
+    // Of one GPU there is no other slice; and one of the same profile is free whichever it is.
+    let one = fleet().node("n1", node().gpu(a100().counted_used("7g.80gb", "a")));
+    let (_, help) = last(one, &ask(1, "1g.10gb"), policy("research"));
+    assert!(ends(&help), "{help:?}");
+    let two = node().gpu(a100().counted_used("7g.80gb", "a")).gpu(a100().counted_used("7g.80gb", "b"));
+    let (_, help) = last(fleet().node("n1", two), &ask(1, "7g.80gb"), policy("research"));
+    assert!(ends(&help), "{help:?}");
+}
+
+/// What each of them is told, by name.
+fn each(fleet: FleetBuilder, asking: &[Request], policy: PolicyBuilder) -> Vec<(String, String)> {
+    let report = decide(&fleet.build(), asking, &[policy.build()]).report;
+    report.requests.into_iter().map(|told| (told.id.name, told.outcome.to_string())).collect()
+}
+
+#[test]
+fn who_may_use_no_node_is_told_of_their_own_obstacle_and_of_nobody_elses() {
+    let asks = |name: &str| request(name).asks("1g.10gb", 1);
+    let asking = [
+        asks("lab/a").selects("team", "x").build(),
+        asks("lab/b").takes(40_000, 0).build(),
+        asks("other/c").build(),
+    ];
+    let one = node().room(32_000, 1 << 40, 100).gpu(a100().idle("7g.80gb", 0));
+    let told = each(fleet().node("n1", one), &asking, policy("research").namespace("lab"));
+    let [(_, of_a), (_, of_b), (_, of_c)] = &told[..] else { panic!("{told:?}") };
+    assert!(of_a.contains("team (wanted: x)"), "{of_a}");
+    assert!(of_b.contains("CPU") && !of_b.contains("team"), "{of_b}");
+    assert!(of_c.contains("no policy covers its namespace"), "{of_c}");
+}
+
+#[test]
+fn of_a_policy_that_makes_no_sense_it_is_not_said_that_its_mode_is_the_obstacle() {
+    let one = fleet().node("n1", node().gpu(a100().idle("7g.80gb", 0)));
+    let (why, help) = last(one, &ask(1, "1g.10gb"), policy("research").mode(Mode::Invalid));
+    assert_eq!(why.to_string(), "policy research does not allow it (spec)");
+    let said: Vec<String> = help.iter().map(ToString::to_string).collect();
+    assert!(
+        said.contains(&"policy research: set spec to what its condition Accepted asks for".to_owned()),
+        "{said:?}"
+    );
+}
