@@ -46,6 +46,14 @@ pub fn check(document: &Located, schema: &Value) -> Vec<Finding> {
     findings
 }
 
+/// Everything in the value of the field `path` that `schema` does not allow.
+#[must_use]
+pub fn check_field(path: &str, value: &Located, schema: &Value) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    Check { findings: &mut findings }.value(path, value, schema);
+    findings
+}
+
 struct Check<'a> {
     findings: &'a mut Vec<Finding>,
 }

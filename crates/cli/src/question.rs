@@ -117,8 +117,7 @@ impl Question {
                     path.display()
                 )));
             }
-            let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
-            skipped = manifest::read_all(&mut snapshot.objects, texts, &mut problems);
+            skipped = manifest::read_all(&mut snapshot.objects, &texts, &mut problems);
             refuse_errors(&problems)?;
             if snapshot.objects.policies.is_empty() && empty == Empty::Refused {
                 let message = format!(

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api::located::{Located, documents};
+use api::located::{Located, Node as Tree, documents};
+use serde_json::Value;
 
 use crate::objects::{Objects, is_read};
 use crate::problem::{Location, Problem, Severity};
@@ -35,18 +36,35 @@ pub struct Skipped {
     pub document: Located,
 }
 
+/// A text of manifests.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    /// Its name, for messages.
+    pub file: &'a str,
+    /// The text.
+    pub text: &'a str,
+    /// What each of its objects is annotated with by others, whatever it says itself.
+    pub annotations: Option<&'a BTreeMap<String, String>>,
+}
+
+impl<'a> From<(&'a str, &'a str)> for Text<'a> {
+    fn from((file, text): (&'a str, &'a str)) -> Self {
+        Self { file, text, annotations: None }
+    }
+}
+
 /// Reads several texts, each with its name, and says what of them is not read.
 /// An object of ours that is there twice is an error: which one counts would
 /// depend on the order of files.
 pub fn read_all<'a, I>(objects: &mut Objects, texts: I, problems: &mut Vec<Problem>) -> Vec<Skipped>
 where
-    I: IntoIterator<Item = (&'a str, &'a str)>,
+    I: IntoIterator<Item: Into<Text<'a>>>,
 {
     let mut skipped = Vec::new();
     let mut seen: BTreeMap<(String, String), Location> = BTreeMap::new();
-    for (file, text) in texts {
+    for Text { file, text, annotations } in texts.into_iter().map(Into::into) {
         for document in documents(text) {
-            let document = match document {
+            let mut document = match document {
                 Ok(document) => document,
                 Err(error) => {
                     problems.push(Problem {
@@ -56,6 +74,9 @@ where
                     continue;
                 }
             };
+            if let Some(annotations) = annotations {
+                annotate(&mut document, annotations);
+            }
             if let Some((kind, name)) = ours(&document) {
                 let here = Location::new(file, document.place_of("metadata.name"));
                 if let Some(first) = seen.get(&(kind.clone(), name.clone())) {
@@ -84,6 +105,37 @@ where
         }
     }
     skipped
+}
+
+/// Annotates an object, or each object of a list. What is not written as Kubernetes has it stays, and is refused as it is.
+fn annotate(object: &mut Located, annotations: &BTreeMap<String, String>) {
+    let is_list = object.get("kind").and_then(Located::as_str).is_some_and(|kind| kind.ends_with("List"));
+    let Some(within) = field(object, if is_list { "items" } else { "metadata" }) else { return };
+    if let Tree::List(items) = &mut within.node {
+        items.iter_mut().for_each(|item| annotate(item, annotations));
+        return;
+    }
+    let place = within.place;
+    let Tree::Map(metadata) = &mut within.node else { return };
+    if !metadata.iter().any(|(key, ..)| key == "annotations") {
+        let none = Located { place, node: Tree::Map(Vec::new()) };
+        metadata.push(("annotations".to_owned(), place, none));
+    }
+    let Some(there) = field(within, "annotations") else { return };
+    if matches!(there.node, Tree::Scalar(Value::Null)) {
+        there.node = Tree::Map(Vec::new());
+    }
+    let place = there.place;
+    let Tree::Map(there) = &mut there.node else { return };
+    there.retain(|(key, ..)| !annotations.contains_key(key));
+    there.extend(annotations.iter().map(|(key, value)| {
+        (key.clone(), place, Located { place, node: Tree::Scalar(Value::from(value.as_str())) })
+    }));
+}
+
+fn field<'a>(object: &'a mut Located, name: &str) -> Option<&'a mut Located> {
+    let Tree::Map(fields) = &mut object.node else { return None };
+    fields.iter_mut().find(|(key, ..)| key == name).map(|(.., value)| value)
 }
 
 /// Why a document is left aside; none when it is read (or refused).

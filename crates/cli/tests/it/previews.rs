@@ -66,6 +66,62 @@ fn a_plan_other_than_the_one_that_was_reviewed_is_refused_with_a_status_of_its_o
     assert!(comment.starts_with("**lab: REFUSED, another plan was reviewed; "), "{comment}");
 }
 
+/// A kustomization with the annotations that the plan of the examples prints,
+/// once more with a base of which it sets them.
+fn kustomized(folder: &str, annotations: &Value) -> PathBuf {
+    let outer = format!("resources: [base]\ncommonAnnotations: {annotations}\n");
+    // What the object and the base say themselves is no match for what is set outside.
+    let named = "  name: research\n  annotations: {slicewright.io/reviewed-plan: none}\n";
+    file(&format!("{folder}/base/research.yaml"), &RESEARCH.replacen("  name: research\n", named, 1));
+    let base = "resources: [research.yaml]\ncommonAnnotations: {slicewright.io/reviewed-plan: older}\n";
+    file(&format!("{folder}/base/kustomization.yaml"), base);
+    file(&format!("{folder}/kustomization.yaml"), &outer).parent().unwrap().to_owned()
+}
+
+#[test]
+fn a_reviewed_plan_that_a_kustomization_names_once_is_compared_as_one_on_the_policy() {
+    let (_, json, _) = run(&format!("{PLAN} -o json"));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let annotations = &json["provenance"]["annotations"];
+    let folder = kustomized("kustomized-same", annotations);
+    let (status, out, err) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {}", folder.display()));
+    assert_eq!((status, err.as_str()), (Status::Changes, ""), "{out}");
+
+    let folder = kustomized("kustomized-moved", annotations);
+    let words = moved("kustomized-fleet");
+    let fleet = words.split_whitespace().nth(2).unwrap();
+    let (status, out, err) = run(&format!("plan --fleet {fleet} -f {}", folder.display()));
+    assert_eq!((status, err.as_str()), (Status::NotReviewed, ""), "{out}");
+    assert!(out.contains("policy research: the plan is "), "{out}");
+}
+
+#[test]
+fn annotations_of_a_kustomization_that_are_no_texts_are_refused_with_their_place() {
+    for (name, annotations, expect) in [
+        (
+            "number",
+            "{a: b, c: 3}",
+            "kustomization.yaml:2:30: commonAnnotations.c: is the number 3; a text is needed: write \"3\", with quotes\n",
+        ),
+        ("list", "[a]", "kustomization.yaml:2:20: commonAnnotations: is a list; a map is needed\n"),
+        ("word", "a", "kustomization.yaml:2:20: commonAnnotations: is the text `a`; a map is needed\n"),
+    ] {
+        file(&format!("kustomized-{name}/research.yaml"), RESEARCH);
+        let text = format!("resources: [research.yaml]\ncommonAnnotations: {annotations}\n");
+        let folder = file(&format!("kustomized-{name}/kustomization.yaml"), &text);
+        let folder = folder.parent().unwrap().display();
+        let (status, out, err) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {folder}"));
+        assert_eq!((status, out.as_str()), (Status::Data, ""), "{name}");
+        assert!(err.ends_with(expect), "{name}: {err}");
+    }
+    file("kustomized-empty/research.yaml", RESEARCH);
+    let text = "resources: [research.yaml]\ncommonAnnotations:\n";
+    let folder = file("kustomized-empty/kustomization.yaml", text);
+    let folder = folder.parent().unwrap().display();
+    let (status, _, err) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {folder}"));
+    assert_eq!((status, err.as_str()), (Status::Changes, ""));
+}
+
 #[test]
 fn the_age_of_the_recording_is_told_and_an_old_one_is_a_warning() {
     let (_, silent, _) = run(PLAN);

@@ -334,8 +334,7 @@ pub(super) fn policy(path: Option<&Path>, source: &Source) -> Result<(Policy, Po
     };
     let texts = manifests::read_manifests(path)?;
     let (mut objects, mut problems) = (Objects::default(), Vec::new());
-    let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
-    observe::manifest::read_all(&mut objects, texts, &mut problems);
+    observe::manifest::read_all(&mut objects, &texts, &mut problems);
     let (mut policies, rollouts) = observe::policy::all(&objects, Catalog::builtin(), &mut problems);
     refuse_errors(&problems)?;
     let found = policies.len();
