@@ -19,7 +19,9 @@ pub fn plan(question: &Question, preview: &Preview) -> String {
     let tone = match preview.status() {
         Status::Unmet | Status::Loss | Status::NotReviewed | Status::GaveUp => "red",
         Status::Blocked => "yellow",
-        Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data => "green",
+        Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data | Status::Cut => {
+            "green"
+        }
     };
     let mut body =
         format!("<header class=\"tone {tone}\"><h1>{}</h1>\n{}</header>\n", escape(&verdict), made(preview));
@@ -185,6 +187,7 @@ fn changes(compared: &Compared, body: &mut String) {
             format!("<code>{}</code> {what}", escape(&diff.policy.to_string()))
         })
         .collect();
+    policies.extend(compared.modes.iter().map(|change| escape(&change.message())));
     if policies.is_empty() {
         policies.push("the policies are the same as before".to_owned());
     }

@@ -6,13 +6,15 @@ use api::GpuPartitionPolicy;
 use mig::ProfileName;
 use planner::decide::Decision;
 use planner::names::{GpuId, NodeName, PodRef, PolicyName};
+use planner::plan::NodeStep;
+use planner::policy::Mode;
 use planner::report::{Offered, Outcome, Supply};
 use planner::words::aim;
 use serde::Serialize;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{Verdict, policy_digest};
+use super::{Verdict, is_applied, mode_of, policy_digest};
 use crate::question::Question;
 
 /// The difference to another revision of the policies.
@@ -23,13 +25,16 @@ pub struct Compared {
     pub policies_differ: bool,
     /// The policies that differ, by name.
     pub policies: Vec<PolicyDiff>,
+    /// Policies in another mode than before.
+    pub modes: Vec<ModeChange>,
     /// Nodes that have another policy than before, or none, or one for the first time.
     pub nodes: Vec<NodeMoves>,
     /// GPUs that change only with one of the revisions, or to something else.
     pub gpus_differ: Vec<GpuId>,
     /// The same GPUs, with what they have and what each revision makes of them.
     pub gpus: Vec<GpuDiff>,
-    /// Requests that only the new revision serves.
+    /// Requests that only the new revision serves. What a policy in mode
+    /// `Preview` would do serves nobody, under either revision.
     pub gain: Vec<String>,
     /// Requests that only the old revision serves.
     pub lose: Vec<String>,
@@ -88,6 +93,34 @@ pub struct FieldDiff {
     pub after: Option<String>,
 }
 
+/// A policy that was, and is, in another mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModeChange {
+    /// The policy.
+    pub policy: PolicyName,
+    /// Its mode before.
+    pub before: Mode,
+    /// Its mode after.
+    pub after: Mode,
+}
+
+impl ModeChange {
+    /// What it means, in a sentence.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { policy, before, after } = self;
+        let means = match (before, after) {
+            (_, Mode::Enforce) => "what it plans is applied now",
+            (Mode::Enforce, Mode::Preview) => "it only previews, and nothing of its plan is applied any more",
+            (Mode::Enforce, Mode::Paused) => "it plans nothing more, and no change starts any more",
+            (_, Mode::Preview) => "it plans, and nothing of its plan is applied",
+            (_, Mode::Paused) => "it plans nothing more; nothing of its plan was applied before either",
+        };
+        format!("policy {policy} goes from mode {before:?} to {after:?}: {means}")
+    }
+}
+
 /// A node whose policy is another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,16 +160,17 @@ pub struct SupplyDiff {
 
 /// Compares `new` with `old`, each a question and its answer.
 pub(super) fn compare(new: (&Question, &Decision), old: (&Question, &Decision)) -> Compared {
-    let (served, served_before) = (served(new.1), served(old.1));
+    let (served, served_before) = (served(new), served(old));
     let only = |a: &BTreeMap<String, bool>, b: &BTreeMap<String, bool>| {
         a.keys().filter(|id| !b.contains_key(*id)).cloned().collect::<Vec<_>>()
     };
     let now = |served: &BTreeMap<String, bool>, id: &String| served.get(id) == Some(&true);
-    let (evicted, evicted_before) = (evicted(new.1), evicted(old.1));
+    let (evicted, evicted_before) = (evicted(new), evicted(old));
     let gpus = gpus(new, old);
     Compared {
         policies_differ: policy_digest(new.0) != policy_digest(old.0),
         policies: policies(&new.0.snapshot.objects.policies, &old.0.snapshot.objects.policies),
+        modes: modes(new.0, old.0),
         nodes: nodes(new.0, old.0),
         gpus_differ: gpus.iter().map(|diff| diff.gpu.clone()).collect(),
         gpus,
@@ -156,34 +190,43 @@ pub(super) fn compare(new: (&Question, &Decision), old: (&Question, &Decision)) 
     }
 }
 
-/// The requests that are served, and whether with what is there.
-fn served(decision: &Decision) -> BTreeMap<String, bool> {
+/// The requests that are served by what is done, and whether with what is there.
+fn served((question, decision): (&Question, &Decision)) -> BTreeMap<String, bool> {
+    let policy_of = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies).policy_of;
+    let previews = |node: &NodeName| policy_of.get(node).is_some_and(|policy| !is_applied(question, policy));
     let reports = decision.report.requests.iter();
     reports
-        .filter_map(|report| match report.outcome {
+        .filter_map(|report| match &report.outcome {
             Outcome::ServedNow { .. } => Some((report.id.to_string(), true)),
+            Outcome::ServedByPlan { node, .. } if previews(node) => None,
             Outcome::ServedByPlan { .. } => Some((report.id.to_string(), false)),
             Outcome::Unserved { .. } => None,
         })
         .collect()
 }
 
-fn evicted(decision: &Decision) -> BTreeSet<PodRef> {
-    decision.plan.steps.iter().flat_map(|step| &step.evicts).cloned().collect()
+fn evicted((question, decision): (&Question, &Decision)) -> BTreeSet<PodRef> {
+    let steps = decision.plan.steps.iter().filter(|step| is_applied(question, &step.policy));
+    steps.flat_map(|step| &step.evicts).cloned().collect()
 }
 
-type After<'a> = BTreeMap<GpuId, &'a Vec<(ProfileName, u8)>>;
+/// What a GPU becomes, and whether that is done or only shown.
+type After<'a> = BTreeMap<GpuId, (bool, &'a Vec<(ProfileName, u8)>)>;
 
 fn gpus(new: (&Question, &Decision), old: (&Question, &Decision)) -> Vec<GpuDiff> {
-    fn changes(decision: &Decision) -> After<'_> {
-        let steps = decision.plan.steps.iter();
-        let gpus = steps.flat_map(|step| step.gpus.iter().map(move |gpu| (step, gpu)));
-        gpus.map(|(step, gpu)| (GpuId { node: step.node.clone(), gpu: gpu.gpu }, &gpu.after)).collect()
+    fn changes<'a>((question, decision): (&Question, &'a Decision)) -> After<'a> {
+        let of = |step: &'a NodeStep| {
+            let applied = is_applied(question, &step.policy);
+            let id = |gpu| GpuId { node: step.node.clone(), gpu };
+            step.gpus.iter().map(move |gpu| (id(gpu.gpu), (applied, &gpu.after)))
+        };
+        decision.plan.steps.iter().flat_map(of).collect()
     }
-    let (after, before) = (changes(new.1), changes(old.1));
+    let (after, before) = (changes(new), changes(old));
     let all: BTreeSet<&GpuId> = after.keys().chain(before.keys()).collect();
     let what = |question: &Question, id: &GpuId, changes: &After<'_>| match changes.get(id) {
-        Some(layout) => aim(layout),
+        Some((true, layout)) => aim(layout),
+        Some((false, layout)) => format!("stays (only previewed: {})", aim(layout)),
         None if has(question, id).is_empty() => "not seen".to_owned(),
         None => "stays".to_owned(),
     };
@@ -196,6 +239,15 @@ fn gpus(new: (&Question, &Decision), old: (&Question, &Decision)) -> Vec<GpuDiff
             after: what(new.0, id, &after),
         })
         .collect()
+}
+
+/// The policies of both revisions whose mode is another one.
+fn modes(new: &Question, old: &Question) -> Vec<ModeChange> {
+    let change = |policy: &PolicyName| {
+        let (before, after) = (mode_of(old, policy)?, mode_of(new, policy)?);
+        (before != after).then(|| ModeChange { policy: policy.clone(), before, after })
+    };
+    new.seen.policies.iter().filter_map(|policy| change(&policy.name)).collect()
 }
 
 /// What a GPU has, in words.

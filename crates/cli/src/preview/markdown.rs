@@ -15,8 +15,11 @@ use super::{Preview, text, titles};
 
 /// How long a comment may be: GitHub takes 65,536 characters.
 pub const MOST_BYTES: usize = 60_000;
-/// Below this there is no room for the verdict and the provenance.
+/// Below this there is no room for the verdict and the provenance: a quarter is for each of them, and 1,000 bytes for
+/// the sentence that says what was left out.
 pub const LEAST_BYTES: usize = 4_000;
+/// Room for the sentence that says what was left out.
+const LEFT_OUT_BYTES: usize = 1_000;
 /// How long one line of a list may be.
 const MOST_LINE: usize = 600;
 
@@ -61,11 +64,11 @@ impl Section {
 }
 
 fn render(preview: &Preview, most: usize) -> String {
-    let verdict = format!("**{}**\n\n", plain(&cut(&text::verdict_line(preview), 1500)));
-    let tail = tail(preview, most.max(LEAST_BYTES) / 4);
+    let most = most.max(LEAST_BYTES);
+    let verdict = format!("**{}**\n\n", plain_within(&text::verdict_line(preview), most / 4));
+    let tail = tail(preview, most / 4);
     let mut body = String::new();
-    // Room for the sentence that says what was left out.
-    let mut room = most.max(LEAST_BYTES).saturating_sub(verdict.len() + tail.len() + 700);
+    let mut room = most.saturating_sub(verdict.len() + tail.len() + LEFT_OUT_BYTES);
     let mut left_out = Vec::new();
     for section in sections(preview) {
         let (open, close) = (section.open(), section.close());
@@ -172,6 +175,7 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
         }
         manifests.extend(diff.yaml.iter().map(|line| fenced(line)));
     }
+    policies.extend(compared.modes.iter().map(|change| item(&plain(&change.message()))));
     if policies.is_empty() {
         policies.push("- the policies are the same as before".to_owned());
     }
@@ -394,7 +398,7 @@ fn tail(preview: &Preview, room: usize) -> String {
     }
     tail.push_str(&format!(
         ". {}\n\n{}{}\n",
-        super::how_good(preview),
+        cut(&super::how_good(preview), 300),
         annotations(preview, room.saturating_sub(tail.len())),
         mark(from.cluster.as_deref())
     ));
@@ -446,6 +450,20 @@ fn plain(text: &str) -> String {
             }
             c => safe.push(c),
         }
+    }
+    safe
+}
+
+/// The same in at most so many bytes; what is cut off is never a part of an escape.
+fn plain_within(text: &str, most: usize) -> String {
+    let mut safe = String::new();
+    for c in text.chars() {
+        let next = plain(&c.to_string());
+        if safe.len() + next.len() + '…'.len_utf8() > most {
+            safe.push('…');
+            break;
+        }
+        safe.push_str(&next);
     }
     safe
 }

@@ -147,9 +147,12 @@ pub struct Verdict {
     pub gpus: usize,
     /// Nodes that change.
     pub nodes: usize,
+    /// Of those, nodes whose policy is in mode `Preview`: nothing is done there.
+    pub previewed: usize,
     /// Nodes from which pods are evicted.
     pub drains: usize,
-    /// Pods that are evicted.
+    /// Pods that are evicted. Nobody evicts those that a policy in mode
+    /// `Preview` would evict, and they are not counted.
     pub evictions: usize,
     /// Requests that wait, and how many of them the plan serves.
     pub requests: usize,
@@ -315,15 +318,18 @@ impl Verdict {
         let steps = &decision.plan.steps;
         let reports = &decision.report.requests;
         let risks = risks(question, decision, None);
+        let applied = || steps.iter().filter(|step| is_applied(question, &step.policy));
+        let evictions = applied().map(|step| step.evicts.len()).sum();
         Self {
             gpus: steps.iter().map(|step| step.gpus.len()).sum(),
             nodes: steps.len(),
-            drains: steps.iter().filter(|step| !step.evicts.is_empty()).count(),
-            evictions: steps.iter().map(|step| step.evicts.len()).sum(),
+            previewed: steps.len() - applied().count(),
+            drains: applied().filter(|step| !step.evicts.is_empty()).count(),
+            evictions,
             requests: reports.len(),
             served: reports.iter().filter(|r| !matches!(r.outcome, Outcome::Unserved { .. })).count(),
             violations: risks.iter().filter(|risk| risk.kind == "violation").count(),
-            lose: steps.iter().map(|step| step.evicts.len()).sum(),
+            lose: evictions,
             wait: 0,
         }
     }
@@ -362,6 +368,16 @@ impl Preview {
             (false, _) => Status::Changes,
         }
     }
+}
+
+/// The mode of a policy.
+fn mode_of(question: &Question, policy: &PolicyName) -> Option<Mode> {
+    question.seen.policies.iter().find(|known| known.name == *policy).map(|known| known.mode)
+}
+
+/// Whether what a policy plans is done, and not only shown.
+fn is_applied(question: &Question, policy: &PolicyName) -> bool {
+    mode_of(question, policy) != Some(Mode::Preview)
 }
 
 fn policy_digest(question: &Question) -> String {
@@ -432,11 +448,10 @@ fn answer(report: &RequestReport) -> Answer {
 
 fn node(question: &Question, step: &NodeStep) -> NodePreview {
     let NodeStep { node, policy, gpus, enable_mig, evicts, serves } = step;
-    let mode = question.seen.policies.iter().find(|p| p.name == *policy).map(|p| p.mode);
     NodePreview {
         node: node.clone(),
         policy: policy.clone(),
-        preview_only: mode == Some(Mode::Preview),
+        preview_only: !is_applied(question, policy),
         gpus: gpus
             .iter()
             .map(|change| GpuPreview {
@@ -488,8 +503,7 @@ fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePrevi
     estimate(&changes, &seen.rollouts, &nodes, &down, &Settings::default(), question.now())
         .into_iter()
         .map(|(policy, waves)| {
-            let mode = seen.policies.iter().find(|seen| seen.name == policy).map(|seen| seen.mode);
-            let preview_only = mode == Some(Mode::Preview);
+            let preview_only = !is_applied(question, &policy);
             (policy, waves.into_iter().map(|one| wave(one, preview_only)).collect())
         })
         .collect()

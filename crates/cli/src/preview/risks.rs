@@ -6,7 +6,7 @@ use reconcile::answers::plural;
 use serde::Serialize;
 
 use super::compare::Compared;
-use super::selects_nothing;
+use super::{is_applied, selects_nothing};
 use crate::question::Question;
 
 /// One thing that can go wrong.
@@ -39,10 +39,21 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
         let pods: Vec<String> = step.evicts.iter().map(ToString::to_string).collect();
         let evicted = plural(pods.len(), "pod");
+        if !is_applied(question, &step.policy) {
+            let (node, policy, pods) = (&step.node, &step.policy, pods.join(", "));
+            let message = format!(
+                "{node}: {evicted} would be evicted, if policy {policy} were in mode Enforce: {pods}"
+            );
+            risk("warning", message);
+            continue;
+        }
         let are = if pods.len() == 1 { "is" } else { "are" };
         risk("eviction", format!("{}: {evicted} {are} evicted: {}", step.node, pods.join(", ")));
     }
     if let Some(compared) = compared {
+        for change in &compared.modes {
+            risk("warning", change.message());
+        }
         for lost in &compared.lose {
             risk("loss", format!("{lost} is served under the previous policies, but not under the new ones"));
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
 use planner::names::PolicyName;
-use planner::report::Supply;
+use planner::report::{Offered, Supply};
 
 use crate::draw::{self, Colour};
 use crate::expectations::{Failed, Judged};
@@ -37,7 +37,7 @@ pub fn print(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resu
 /// The first line: which cluster, what it costs people, and what changes, in
 /// counts.
 pub(crate) fn verdict_line(preview: &Preview) -> String {
-    let Verdict { gpus, nodes, drains, evictions, requests, served, violations, lose, wait } =
+    let Verdict { gpus, nodes, previewed, drains, evictions, requests, served, violations, lose, wait } =
         preview.verdict;
     let mut parts = Vec::new();
     if preview.gave_up.is_some() {
@@ -62,18 +62,31 @@ pub(crate) fn verdict_line(preview: &Preview) -> String {
             many(gpus, "GPU changes", "GPUs change"),
             many(nodes, "node", "nodes")
         ));
+        match previewed {
+            0 => {}
+            all if all == nodes => parts.push("NOT APPLIED, mode: Preview".to_owned()),
+            some => parts.push(format!("{some} of these nodes only previewed (mode: Preview)")),
+        }
         parts.push(format!(
             "{}, {} evicted",
             many(drains, "drain", "drains"),
             many(evictions, "pod", "pods")
         ));
     }
-    let mut capacity = Vec::new();
-    for supply in preview.supply.values() {
-        for (profile, supply) in supply.iter().filter(|(_, s)| s.present != s.planned) {
-            capacity.push(format!("{profile} {}->{}", supply.present, supply.planned));
+    // Each profile once, whichever policies have it.
+    let mut totals: Vec<(Offered, u32, u32)> = Vec::new();
+    for (profile, supply) in preview.supply.values().flatten() {
+        match totals.iter_mut().find(|(known, ..)| known == profile) {
+            Some((_, present, planned)) => {
+                *present = present.saturating_add(supply.present);
+                *planned = planned.saturating_add(supply.planned);
+            }
+            None => totals.push((*profile, supply.present, supply.planned)),
         }
     }
+    let changed = totals.iter().filter(|(_, present, planned)| present != planned);
+    let capacity: Vec<String> =
+        changed.map(|(profile, present, planned)| format!("{profile} {present}->{planned}")).collect();
     if !capacity.is_empty() {
         parts.push(format!("capacity {}", capacity.join(", ")));
     }
@@ -256,6 +269,9 @@ fn compared(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resul
             writeln!(out, "    {}", colour.paint(tone::line(line), line))?;
         }
     }
+    for change in &compared.modes {
+        writeln!(out, "  {}", change.message())?;
+    }
     for moved in &compared.nodes {
         let name = |policy: &Option<PolicyName>| {
             policy.as_ref().map_or("no policy".to_owned(), |policy| format!("policy {policy}"))
@@ -267,6 +283,7 @@ fn compared(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resul
         && compared.gain.is_empty()
         && compared.lose.is_empty()
         && compared.wait.is_empty()
+        && compared.modes.is_empty()
     {
         return writeln!(out, "  the policies differ, the plan does not");
     }

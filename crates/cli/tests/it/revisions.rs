@@ -224,3 +224,100 @@ fn an_object_that_lacks_half_of_its_kind_is_refused_and_not_passed_over() {
         "error: b.yaml:2:1: this is not a Kubernetes object: `apiVersion` is missing\n",
     );
 }
+
+/// The policy of the examples in this mode.
+fn research_in(mode: &str) -> String {
+    RESEARCH.replacen("spec:\n", &format!("spec:\n  mode: {mode}\n"), 1)
+}
+
+#[test]
+fn a_policy_that_only_previews_serves_nobody_any_more_and_the_comparison_says_so() {
+    let enforce = folder("mode-enforce", &[("research.yaml", &research_in("Enforce"))]);
+    let preview = folder("mode-preview", &[("research.yaml", &research_in("Preview"))]);
+    let paused = folder("mode-paused", &[("research.yaml", &research_in("Paused"))]);
+
+    let (status, out, _) = plan(Some(&enforce), &preview, &[]);
+    assert_eq!(status, Status::Loss, "{out}");
+    let first = out.lines().next().unwrap();
+    assert!(first.starts_with("lab: 2 people lose their slice; "), "{first}");
+    assert!(first.contains("; NOT APPLIED, mode: Preview; "), "{first}");
+    let says = "policy research goes from mode Enforce to Preview: it only previews, and nothing of its plan is applied any more";
+    assert!(out.contains(&format!("\n  warning    {says}\n")), "{out}");
+    assert!(out.contains("loses: it was served before"), "{out}");
+    assert!(out.contains(", now stays (only previewed: "), "{out}");
+    let (_, comment, _) = plan(Some(&enforce), &preview, &["-o", "markdown"]);
+    assert!(comment.contains("only previews, and nothing of its plan is applied"), "{comment}");
+    assert!(comment.contains("is not served any more"), "{comment}");
+
+    let (status, out, _) = plan(Some(&preview), &enforce, &[]);
+    assert_eq!(status, Status::Changes, "{out}");
+    assert!(
+        out.contains("policy research goes from mode Preview to Enforce: what it plans is applied now"),
+        "{out}"
+    );
+    assert!(out.contains("gains: it is served now"), "{out}");
+    assert!(out.contains("before stays (only previewed: "), "{out}");
+
+    let (status, out, _) = plan(Some(&enforce), &paused, &[]);
+    assert_eq!(status, Status::Loss, "{out}");
+    assert!(out.contains("policy research goes from mode Enforce to Paused: "), "{out}");
+
+    // What served nobody is no loss.
+    let none = folder("mode-none", &[]);
+    let (status, out, _) = plan(Some(&preview), &none, &[]);
+    assert_eq!(status, Status::Success, "{out}");
+    assert!(out.starts_with("lab: nobody loses a slice; no GPU changes; "), "{out}");
+}
+
+#[test]
+fn pods_that_a_preview_would_evict_are_not_counted_as_evicted() {
+    let evicting = |mode: &str| {
+        let text = static_policy("research", "research", "3g.40gb", 2);
+        let head = format!("spec:\n  mode: {mode}\n  rollout: {{drain: Evict}}\n");
+        text.replacen("spec:\n", &head, 1)
+    };
+    let preview = folder("evict-preview", &[("research.yaml", &evicting("Preview"))]);
+    let enforce = folder("evict-enforce", &[("research.yaml", &evicting("Enforce"))]);
+    let (status, out, _) = plan(None, &preview, &[]);
+    assert_ne!(status, Status::Loss, "{out}");
+    let first = out.lines().next().unwrap();
+    assert!(first.starts_with("lab: nobody loses a slice; "), "{first}");
+    assert!(first.contains("; 0 drains, 0 pods evicted; "), "{first}");
+    assert!(out.contains("would be evicted, if policy research were in mode Enforce: "), "{out}");
+
+    let (status, out, _) = plan(Some(&preview), &enforce, &["-o", "json"]);
+    assert_eq!(status, Status::Loss, "{out}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let evicted = json["compared"]["evicts"].as_array().unwrap().len();
+    assert!(evicted > 0, "{out}");
+    let lost = json["compared"]["lose"].as_array().unwrap().len();
+    assert_eq!(json["verdict"]["evictions"], evicted);
+    assert_eq!(json["verdict"]["lose"], evicted + lost);
+    assert_eq!(json["compared"]["verdict"]["evictions"], 0);
+}
+
+#[test]
+fn the_first_line_counts_a_profile_once_whichever_policies_have_it() {
+    let fleet = fs::read_to_string(root().join("examples/fleet/lab.yaml")).unwrap();
+    let (first, rest) = fleet.split_at(fleet.find("name: gpu-2").unwrap());
+    let rest = rest.replacen("slicewright.io/pool: research", "slicewright.io/pool: second", 1);
+    let folder = folder(
+        "twice",
+        &[
+            ("fleet.yaml", &format!("{first}{rest}")),
+            ("p/a.yaml", RESEARCH),
+            ("p/b.yaml", &static_policy("second", "second", "1g.10gb", 7)),
+        ],
+    );
+    let words = format!("plan --fleet {0}/fleet.yaml -f {0}/p", folder.display());
+    let (_, out, _) = crate::plan::run(&words);
+    let first = out.lines().next().unwrap();
+    assert_eq!(first.matches("1g.10gb ").count(), 1, "{first}");
+    let (_, json, _) = crate::plan::run(&format!("{words} -o json"));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let sum = |figure: &str| {
+        let of = |policy: &str| json["supply"][policy]["1g.10gb"][figure].as_u64().unwrap();
+        of("research") + of("second")
+    };
+    assert!(first.contains(&format!("1g.10gb {}->{}", sum("present"), sum("planned"))), "{first}");
+}
