@@ -26,6 +26,8 @@ pub enum Status {
     Usage,
     /// 65: input that cannot be read or is not valid.
     Data,
+    /// 141: the reader went away before all was said, as of a program that ends by SIGPIPE.
+    Cut,
 }
 
 impl Status {
@@ -43,6 +45,7 @@ impl Status {
             Self::GaveUp => 7,
             Self::Usage => 64,
             Self::Data => 65,
+            Self::Cut => 141,
         }
     }
 }
@@ -90,8 +93,8 @@ impl Failure {
             Self::Data(message) => (message.as_str(), Status::Data),
             Self::GaveUp(message) => (message.as_str(), Status::GaveUp),
             Self::Bug(message) | Self::Unavailable(message) => (message.as_str(), Status::Negative),
-            // The reader went away: it has what it wanted.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Status::Success,
+            // The reader went away, and knows that it did: nothing is said, as other programs do.
+            Self::Output(error) if is_cut(error) => return Status::Cut,
             Self::Output(error) => {
                 let _ = writeln!(err, "error: cannot write the result: {error}");
                 return Status::Negative;
@@ -99,6 +102,23 @@ impl Failure {
         };
         let _ = writeln!(err, "error: {message}");
         status
+    }
+}
+
+/// Whether a reader went away before everything was written.
+fn is_cut(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// The status of an answer that is known before it is written: a reader who
+/// stops reading (`slicewright plan | head -1`) does not change it.
+///
+/// # Errors
+/// If it cannot be written for another reason.
+pub fn answered(status: Status, written: io::Result<()>) -> Result<Status, Failure> {
+    match written {
+        Err(error) if !is_cut(&error) => Err(Failure::Output(error)),
+        Ok(()) | Err(_) => Ok(status),
     }
 }
 
@@ -112,7 +132,9 @@ pub(crate) fn clap_error(error: &clap::Error, out: &mut dyn Write, err: &mut dyn
         let _ = write!(err, "{text}");
         Status::Usage
     } else {
-        let _ = write!(out, "{text}");
-        Status::Success
+        match write!(out, "{text}") {
+            Ok(()) => Status::Success,
+            Err(error) => Failure::Output(error).report(err),
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::expectations::{self, Expectation};
 use crate::preview::{Freshness, markdown, preview, print};
 use crate::question::{self, Empty, Question, refuse_errors};
 use crate::source::Source;
-use crate::{Outcome, files, page};
+use crate::{Outcome, exit, files, page};
 
 /// Shows what policies would change on a fleet, before they are merged
 ///
@@ -59,8 +59,9 @@ pub struct Args {
     /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
-    /// The maximum length of the Markdown, in bytes; it says what was omitted
-    #[arg(long, value_name = "BYTES", default_value_t = markdown::MOST_BYTES)]
+    /// The maximum length of the Markdown, in bytes, from 4000; it says what was
+    /// omitted
+    #[arg(long, value_name = "BYTES", default_value_t = markdown::MOST_BYTES, value_parser = max_bytes)]
     max_bytes: usize,
     /// The present time, such as 2026-11-20T08:00:00Z, or `clock` for the clock
     /// of this machine: reports the age of the recording, and warns if it is
@@ -88,6 +89,14 @@ fn age(text: &str) -> Result<SignedDuration, String> {
     });
     let age = hours.and_then(|hours| hours.checked_mul(3600)).map(SignedDuration::from_secs);
     age.ok_or_else(|| "write a number of hours or days, such as 24h or 7d".to_owned())
+}
+
+fn max_bytes(text: &str) -> Result<usize, String> {
+    let least = markdown::LEAST_BYTES;
+    let bytes = text.parse().ok().filter(|bytes| *bytes >= least);
+    bytes.ok_or_else(|| {
+        format!("write a number of bytes, at least {least}: the verdict and the digests need as many")
+    })
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -130,14 +139,14 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let freshness = args.now.map(|now| Freshness { now, oldest: args.max_age });
     let base = base.as_ref().map(|(base, decided)| (base, decided));
     let preview = preview(&question, &decision, base, &expectations, freshness);
-    match args.output {
-        Output::Text => print(&preview, colour, out)?,
-        Output::Json => writeln!(out, "{}", serde_json::json!(preview))?,
-        Output::Markdown => markdown::print(&preview, args.max_bytes, out)?,
-        Output::Html => out.write_all(page::plan(&question, &preview).as_bytes())?,
-        Output::Svg => out.write_all(page::picture(&question, &preview).as_bytes())?,
-    }
-    Ok(preview.status())
+    let written = match args.output {
+        Output::Text => print(&preview, colour, out),
+        Output::Json => writeln!(out, "{}", serde_json::json!(preview)),
+        Output::Markdown => markdown::print(&preview, args.max_bytes, out),
+        Output::Html => out.write_all(page::plan(&question, &preview).as_bytes()),
+        Output::Svg => out.write_all(page::picture(&question, &preview).as_bytes()),
+    };
+    exit::answered(preview.status(), written)
 }
 
 /// What must hold: the files that were named, the one beside the policies,

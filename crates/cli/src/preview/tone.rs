@@ -12,7 +12,7 @@ pub(super) fn for_status(status: Status) -> Style {
             AnsiColor::Red.on_default().bold()
         }
         Status::Blocked => AnsiColor::Yellow.on_default().bold(),
-        Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data => {
+        Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data | Status::Cut => {
             AnsiColor::Green.on_default().bold()
         }
     }

@@ -280,8 +280,8 @@ fn an_empty_selector_is_refused() {
     );
 }
 
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
+/// What is said to a reader that has gone away, and the status.
+fn cut(words: &str) -> (Status, String) {
     struct Gone;
     impl std::io::Write for Gone {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -291,11 +291,49 @@ fn a_reader_that_goes_away_is_no_error() {
             Ok(())
         }
     }
-    let fleet = root().join("examples/fleet/lab.yaml").into_os_string();
-    let words = ["slicewright".into(), "fleet".into(), "--fleet".into(), fleet];
+    let words = words.split_whitespace().map(|word| {
+        let file = root().join(word);
+        if word.contains('/') && file.exists() { file.into_os_string() } else { word.into() }
+    });
     let mut err = Vec::new();
-    let status = cli::run(words, &mut Gone, &mut err);
-    assert_eq!((status, err.as_slice()), (Status::Success, b"".as_slice()));
+    let status = cli::run(std::iter::once("slicewright".into()).chain(words), &mut Gone, &mut err);
+    (status, String::from_utf8(err).expect("text"))
+}
+
+#[test]
+fn a_reader_that_goes_away_gets_no_message_and_no_success_for_what_was_not_said() {
+    for words in ["fleet --fleet examples/fleet/lab.yaml", "--help", "plan --help"] {
+        assert_eq!(cut(words), (Status::Cut, String::new()), "{words}");
+    }
+    assert_eq!(Status::Cut.code(), 141, "as of a program that ends by SIGPIPE");
+}
+
+#[test]
+fn what_a_plan_finds_is_its_status_whether_the_reader_stays_or_not() {
+    for output in ["text", "json", "markdown", "html", "svg"] {
+        let words = format!("plan --fleet examples/fleet/lab.yaml -f examples/policies -o {output}");
+        assert_eq!(cut(&words), (Status::Changes, String::new()), "{output}");
+    }
+    let none = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-none");
+    fs::create_dir_all(&none).expect("a folder for the test");
+    let words = "plan --fleet examples/fleet/lab.yaml --base examples/policies -f";
+    assert_eq!(cut(&format!("{words} {}", none.display())), (Status::Loss, String::new()));
+}
+
+/// A disk that is full is found only when the last of it is written.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_an_error_that_says_so() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("every Linux has it");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_slicewright"))
+        .args(["fleet", "--fleet"])
+        .arg(root().join("examples/fleet/lab.yaml"))
+        .stdout(full)
+        .output()
+        .expect("it starts");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.starts_with("error: cannot write the result: "), "{err}");
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn page() -> String {
 | 7 | the planner gave up: it found no plan, or (`solve`) not the proof that its plan is the best |
 | 64 | a wrong command line, or a question that makes no sense |
 | 65 | input that cannot be read or is not valid |
+| 141 | the reader of the output went away before everything was written, as where `head` reads it; `plan` keeps its own status |
 ",
     );
     // Trailing blanks are clap's, and no editor keeps them.
