@@ -56,6 +56,12 @@ pub fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// What a path is called in messages.
+#[must_use]
+pub fn name(path: &Path) -> String {
+    if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
 /// Writes a file as a whole or not at all: whoever reads it meanwhile sees the
 /// one before.
 ///

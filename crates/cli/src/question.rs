@@ -15,7 +15,7 @@ use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
 use crate::files;
-use crate::manifests;
+use crate::manifests::{self, Ignored, Manifest};
 
 /// What was read, and what is wrong with it that does not keep it from being used.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Question {
     pub problems: Vec<Problem>,
     /// What stands beside the policies and is not read.
     pub skipped: Vec<Skipped>,
+    /// Files beside the policies that are not read.
+    pub ignored: Vec<Ignored>,
 }
 
 /// The policy of `examples/first`, for people who have none yet.
@@ -106,26 +108,35 @@ impl Question {
         empty: Empty,
     ) -> Result<Self, Failure> {
         let mut snapshot = snapshot.clone();
-        let mut skipped = Vec::new();
+        let (mut skipped, mut ignored) = (Vec::new(), Vec::new());
         if let Some(path) = policies {
             snapshot.objects.policies.clear();
             snapshot.objects.sources.clear();
-            let texts = manifests::read_manifests(path).map_err(|failure| missing_policies(path, failure))?;
-            if texts.is_empty() && empty == Empty::Refused {
+            let found = manifests::read_manifests(path).map_err(|failure| missing_policies(path, failure))?;
+            let name = files::name(path);
+            if found.manifests.is_empty() && empty == Empty::Refused {
                 return Err(Failure::Data(format!(
-                    "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",
-                    path.display()
+                    "{name} holds no manifest: there is no file *.yaml, *.yml or *.json in it"
                 )));
             }
-            skipped = manifest::read_all(&mut snapshot.objects, &texts, &mut problems);
+            problems.extend(found.manifests.iter().filter_map(nothing_in));
+            skipped = manifest::read_all(&mut snapshot.objects, &found.manifests, &mut problems);
+            ignored = found.ignored;
             refuse_errors(&problems)?;
             if snapshot.objects.policies.is_empty() && empty == Empty::Refused {
                 let message = format!(
-                    "{} holds no policy: at least one object of kind GpuPartitionPolicy ({}/v1alpha1) is needed",
-                    path.display(),
+                    "{name} holds no policy: at least one object of kind GpuPartitionPolicy ({}/v1alpha1) is needed",
                     api::GROUP
                 );
                 return Err(Failure::Data(message));
+            }
+            // An empty folder says that there was none, or is none any more; one with other things is probably another one.
+            if snapshot.objects.policies.is_empty() && !skipped.is_empty() {
+                problems.push(Problem::new(
+                    Severity::Warning,
+                    name,
+                    "holds manifests, and none of them is a policy",
+                ));
             }
         }
         let input = Input {
@@ -141,7 +152,7 @@ impl Question {
         problems.sort();
         problems.dedup();
         refuse_errors(&problems)?;
-        Ok(Self { snapshot, seen, problems, skipped })
+        Ok(Self { snapshot, seen, problems, skipped, ignored })
     }
 
     /// The moment for which everything is decided.
@@ -169,6 +180,14 @@ impl Question {
             Err(Failure::Bug(format!("the plan is not safe; please report this: {}", fatal.join("; "))))
         }
     }
+}
+
+/// A warning about a file that contributes nothing.
+fn nothing_in(manifest: &Manifest) -> Option<Problem> {
+    let is_empty = api::located::documents(&manifest.text).is_empty();
+    is_empty.then(|| {
+        Problem::new(Severity::Warning, &manifest.file, "holds no object: it is empty, or has only comments")
+    })
 }
 
 /// Stops at errors, a line each.

@@ -77,30 +77,34 @@ where
             if let Some(annotations) = annotations {
                 annotate(&mut document, annotations);
             }
-            if let Some((kind, name)) = ours(&document) {
-                let here = Location::new(file, document.place_of("metadata.name"));
-                if let Some(first) = seen.get(&(kind.clone(), name.clone())) {
-                    problems.push(Problem {
-                        place: Some(here),
-                        ..Problem::new(
-                            Severity::Error,
-                            format!("{kind} {name}"),
-                            format!("already exists at {first}: names must be unique; rename or remove one"),
-                        )
-                        .field("metadata.name")
-                    });
-                    continue;
+            for document in each(document) {
+                if let Some((kind, name)) = ours(&document) {
+                    let here = Location::new(file, document.place_of("metadata.name"));
+                    if let Some(first) = seen.get(&(kind.clone(), name.clone())) {
+                        problems.push(Problem {
+                            place: Some(here),
+                            ..Problem::new(
+                                Severity::Error,
+                                format!("{kind} {name}"),
+                                format!(
+                                    "already exists at {first}: names must be unique; rename or remove one"
+                                ),
+                            )
+                            .field("metadata.name")
+                        });
+                        continue;
+                    }
+                    seen.insert((kind, name), here);
                 }
-                seen.insert((kind, name), here);
-            }
-            match why_not(&document) {
-                Some(why) => skipped.push(Skipped {
-                    what: what(&document),
-                    place: Location::new(file, document.place),
-                    why,
-                    document,
-                }),
-                None => objects.add(document, file, problems),
+                match why_not(&document) {
+                    Some(why) => skipped.push(Skipped {
+                        what: what(&document),
+                        place: Location::new(file, document.place),
+                        why,
+                        document,
+                    }),
+                    None => objects.add(document, file, problems),
+                }
             }
         }
     }
@@ -138,6 +142,29 @@ fn field<'a>(object: &'a mut Located, name: &str) -> Option<&'a mut Located> {
     fields.iter_mut().find(|(key, ..)| key == name).map(|(.., value)| value)
 }
 
+/// The objects of a list that says of each what it is; else the document itself.
+fn each(document: Located) -> Vec<Located> {
+    let says = |item: &Located| item.get("apiVersion").is_some() && item.get("kind").is_some();
+    let is_list = document.get("kind").and_then(Located::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get("items").map(|items| &items.node) {
+        Some(Tree::List(items)) if is_list && items.iter().all(says) => {
+            items.iter().cloned().flat_map(each).collect()
+        }
+        _ => vec![document],
+    }
+}
+
+/// Whether a GPU or a slice is named anywhere in an object, as what somebody asks for is.
+fn asks_for_gpus(document: &Located) -> bool {
+    match &document.node {
+        Tree::Scalar(_) => false,
+        Tree::List(items) => items.iter().any(asks_for_gpus),
+        Tree::Map(fields) => {
+            fields.iter().any(|(key, _, value)| mig::GpuResource::is_one(key) || asks_for_gpus(value))
+        }
+    }
+}
+
 /// Why a document is left aside; none when it is read (or refused).
 fn why_not(document: &Located) -> Option<&'static str> {
     let text = |field| document.get(field).and_then(Located::as_str);
@@ -147,7 +174,18 @@ fn why_not(document: &Located) -> Option<&'static str> {
         (Some(version), Some(kind)) => (version, kind),
         (Some(_), None) | (None, Some(_)) => return None,
     };
-    (!kind.ends_with("List") && !is_read(version, kind)).then_some("its kind is not about slices")
+    if kind.ends_with("List") || is_read(version, kind) {
+        let is_bound = || document.get("spec").is_some_and(|spec| spec.get("nodeName").is_some());
+        // A pod on a node takes some of its CPU and memory, whatever else it asks for.
+        let is_idle = (version, kind) == ("v1", "Pod") && !is_bound() && !asks_for_gpus(document);
+        return is_idle.then_some("it asks for no GPU and no slice");
+    }
+    Some(match asks_for_gpus(document) {
+        true => {
+            "it asks for GPUs, but only pods, workbenches and Kueue's workloads are requests: give those that it makes"
+        }
+        false => "its kind is not about slices",
+    })
 }
 
 /// Kind and name for messages.

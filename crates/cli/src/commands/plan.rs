@@ -125,12 +125,15 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let (snapshot, problems) = args.source.read()?;
     // With something to compare with, having no policy (any more) is an answer.
     let empty = if args.base.is_some() { Empty::Allowed } else { Empty::Refused };
-    let question = Question::read(&snapshot, problems, Some(&args.file), empty)?;
+    let mut question = Question::read(&snapshot, problems, Some(&args.file), empty)?;
     let expectations = expectations(args, &question)?;
     let decision = question.decide()?;
     let base = match &args.base {
         Some(base) => {
+            let name = files::name(base);
             let base = Question::read(&snapshot, vec![], Some(base), Empty::Allowed)?;
+            // The other problems of the policies before are not those of the change.
+            question.problems.extend(base.problems.iter().filter(|problem| problem.object == name).cloned());
             let decided = base.decide()?;
             Some((base, decided))
         }

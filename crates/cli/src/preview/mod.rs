@@ -27,6 +27,7 @@ use serde::Serialize;
 
 use crate::exit::Status;
 use crate::expectations::{Expectation, Judged, judge};
+use crate::manifests::Ignored;
 use crate::picture::{self, Bars};
 use crate::question::Question;
 
@@ -133,7 +134,7 @@ pub struct Freshness {
 pub struct NotRead {
     /// What it is.
     pub what: String,
-    /// File, line and column.
+    /// File, line and column; the file alone where all of it is meant.
     pub place: String,
     /// Why it was not read.
     pub why: &'static str,
@@ -293,12 +294,7 @@ pub fn preview(
         requests: answers,
         certificate: decision.report.certificate.clone(),
         gave_up: decision.report.gave_up.clone(),
-        not_read: question
-            .skipped
-            .iter()
-            .filter(|s| !crate::expectations::is_expectations(&s.document))
-            .map(|s| NotRead { what: s.what.clone(), place: s.place.to_string(), why: s.why })
-            .collect(),
+        not_read: not_read(question),
         not_reviewed: not_reviewed(question, decision),
         provenance: Provenance {
             age_seconds: age.map(|age| age.as_secs()),
@@ -310,6 +306,17 @@ pub fn preview(
             annotations: annotations(question, decision),
         },
     }
+}
+
+/// What stands beside the policies and was not read: documents, then whole files.
+fn not_read(question: &Question) -> Vec<NotRead> {
+    let skipped = question.skipped.iter().filter(|s| !crate::expectations::is_expectations(&s.document));
+    let documents = skipped.map(|s| NotRead { what: s.what.clone(), place: s.place.to_string(), why: s.why });
+    let whole = question.ignored.iter().map(|ignored| {
+        let Ignored { file, why } = ignored;
+        NotRead { what: "the file".to_owned(), place: file.clone(), why }
+    });
+    documents.chain(whole).collect()
 }
 
 impl Verdict {

@@ -321,3 +321,108 @@ fn the_first_line_counts_a_profile_once_whichever_policies_have_it() {
     };
     assert!(first.contains(&format!("1g.10gb {}->{}", sum("present"), sum("planned"))), "{first}");
 }
+
+/// The lines of the section about what was not read.
+fn not_read(out: &str) -> Vec<&str> {
+    let after = out.lines().skip_while(|line| *line != "Other documents, which were not read").skip(1);
+    after.take_while(|line| !line.is_empty()).map(str::trim).collect()
+}
+
+#[test]
+fn what_contributes_nothing_is_named_with_the_reason() {
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\nspec: {template: {spec: {containers: [{name: t, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}]}}}\n";
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n  - {{apiVersion: v1, kind: Service, metadata: {{name: web}}}}\n  - {{apiVersion: v1, kind: Pod, metadata: {{name: web, namespace: shop}}, spec: {{containers: [{{name: w}}]}}}}\n"
+    );
+    let some = folder(
+        "ignored",
+        &[
+            ("research.yaml", RESEARCH),
+            ("empty.yaml", "# teaching: to be written\n"),
+            ("job.yaml", job),
+            ("list.yaml", &list),
+            ("teaching.yaml.bak", "x"),
+            ("README.md", "x"),
+            ("sub/kustomization.yaml", "resources: []\n"),
+        ],
+    );
+    let (status, out, err) = plan(None, &some, &[]);
+    assert_eq!((status, err.as_str()), (Status::Changes, ""), "{out}");
+    assert!(
+        out.contains("\n  warning    empty.yaml: holds no object: it is empty, or has only comments\n"),
+        "{out}"
+    );
+    assert_eq!(
+        not_read(&out),
+        [
+            "job.yaml:1:1: Job train: it asks for GPUs, but only pods, workbenches and Kueue's workloads are requests: give those that it makes",
+            "list.yaml:4:5: Service web: its kind is not about slices",
+            "list.yaml:5:5: Pod shop/web: it asks for no GPU and no slice",
+            "sub/kustomization.yaml: the file: a kustomization counts only at the top of the folder that is named",
+            "teaching.yaml.bak: the file: its name ends in none of .yaml, .yml and .json",
+        ]
+    );
+    let named = folder(
+        "not-named",
+        &[
+            ("kustomization.yaml", "resources: [research.yaml]\n"),
+            ("research.yaml", RESEARCH),
+            ("teaching.yaml", &static_policy("teaching", "teaching", "2g.12gb", 2)),
+        ],
+    );
+    let (_, out, _) = plan(None, &named, &[]);
+    assert_eq!(
+        not_read(&out),
+        ["teaching.yaml: the file: the kustomization.yaml beside it does not name it in resources"]
+    );
+}
+
+#[test]
+fn a_base_with_manifests_and_no_policy_is_a_warning() {
+    let other = folder(
+        "other-base",
+        &[("shop.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")],
+    );
+    let some = folder("other-base-new", &[("research.yaml", RESEARCH)]);
+    let (status, out, _) = plan(Some(&other), &some, &[]);
+    assert_eq!(status, Status::Changes, "{out}");
+    assert!(out.contains("  warning    : holds manifests, and none of them is a policy\n"), "{out}");
+}
+
+/// What opens a part of Markdown is closed.
+#[track_caller]
+fn is_whole(markdown: &str) {
+    assert_eq!(markdown.matches("<details>").count(), markdown.matches("</details>").count(), "{markdown}");
+    let fences = markdown.lines().filter(|line| line.starts_with("```")).count();
+    assert_eq!(fences % 2, 0, "{markdown}");
+    for row in markdown.lines().filter(|line| line.starts_with("| ")) {
+        assert!(row.ends_with(" |"), "{row}");
+    }
+}
+
+#[test]
+fn a_comment_keeps_every_length_that_is_allowed_and_stays_whole() {
+    let (before, after) = revisions("lengths");
+    // Nothing of what others named it makes the first line longer than its share.
+    let fleet = fs::read_to_string(root().join("examples/fleet/lab.yaml")).unwrap();
+    let long = format!("cluster: \"{}\"", "<&|한>".repeat(400));
+    let folder = folder("lengths", &[("fleet.yaml", &fleet.replacen("cluster: lab", &long, 1))]);
+    let words = format!(
+        "plan --fleet {}/fleet.yaml --base {} -f {} -o markdown --max-bytes",
+        folder.display(),
+        before.display(),
+        after.display()
+    );
+    for most in (4000..8000).step_by(97).chain([20_000, 60_000]) {
+        let (status, out, err) = crate::plan::run(&format!("{words} {most}"));
+        assert_eq!((status, err.as_str()), (Status::Loss, ""));
+        assert!(out.len() <= most, "{} bytes of {most}", out.len());
+        assert!(out.contains(" plan `") && out.trim_end().ends_with(" -->"), "{out}");
+        is_whole(&out);
+    }
+    for few in ["0", "3999", "-1", "4k", "4e3"] {
+        let (status, out, err) = crate::plan::run(&format!("{words}={few}"));
+        assert_eq!((status, out.as_str()), (Status::Usage, ""), "{few}");
+        assert!(err.contains("write a number of bytes, at least 4000"), "{few}: {err}");
+    }
+}

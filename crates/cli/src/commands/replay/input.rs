@@ -332,9 +332,9 @@ pub(super) fn policy(path: Option<&Path>, source: &Source) -> Result<(Policy, Po
             Policy { name, nodes: vec![], priority: 0, mode: Mode::Enforce, layout, drain: Drain::Never };
         return Ok((policy, PolicyRollout { rules: RolloutRules::default(), enforce: true }));
     };
-    let texts = manifests::read_manifests(path)?;
+    let found = manifests::read_manifests(path)?;
     let (mut objects, mut problems) = (Objects::default(), Vec::new());
-    observe::manifest::read_all(&mut objects, &texts, &mut problems);
+    observe::manifest::read_all(&mut objects, &found.manifests, &mut problems);
     let (mut policies, rollouts) = observe::policy::all(&objects, Catalog::builtin(), &mut problems);
     refuse_errors(&problems)?;
     let found = policies.len();
