@@ -3,14 +3,32 @@
 use std::sync::LazyLock;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::located::Located;
-use crate::schema::{Finding, check};
+use crate::located::{Located, Node};
+use crate::schema::{Finding, check, check_field};
 use crate::{API_VERSION, GROUP, GpuNode, GpuPartitionPolicy, crd, syntax};
 
 static POLICY: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_partition_policies()).clone());
 static GPU_NODE: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_nodes()).clone());
+
+/// What the API server takes in `metadata`, of this and of earlier releases. A
+/// schema of a kind says nothing of it.
+static METADATA: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({"type": "string", "nullable": true});
+    let number = json!({"type": "integer", "nullable": true});
+    let texts = json!({"type": "object", "nullable": true, "additionalProperties": {"type": "string"}});
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let list = |items: Value| json!({"type": "array", "nullable": true, "items": items});
+    json!({"type": "object", "nullable": true, "properties": {
+        "annotations": texts, "labels": texts,
+        "name": text, "namespace": text, "generateName": text, "selfLink": text, "uid": text,
+        "resourceVersion": text, "creationTimestamp": text, "deletionTimestamp": text, "clusterName": text,
+        "generation": number, "deletionGracePeriodSeconds": number,
+        "finalizers": list(json!({"type": "string"})),
+        "ownerReferences": list(any.clone()), "managedFields": list(any),
+    }})
+});
 
 /// An object that cannot be used as it is written.
 #[derive(Clone, Debug)]
@@ -50,7 +68,10 @@ fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Re
         });
     }
     let name = document.get("metadata").and_then(|metadata| metadata.get("name"));
-    let unnamed = match name.and_then(Located::as_str) {
+    let is_text = |name: &&Located| matches!(name.node, Node::Scalar(Value::String(_) | Value::Null));
+    let unnamed = match name.filter(is_text).and_then(Located::as_str) {
+        // What it is instead of a text is said below.
+        None if name.is_some_and(|name| !is_text(&name)) => None,
         None | Some("") => Some("is missing; a name is needed".to_owned()),
         Some(name) if !syntax::is_name(name) => {
             Some(format!("`{name}` is not a name that the API server takes: write {}", syntax::NAME))
@@ -62,7 +83,10 @@ fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Re
         place: Some(document.place_of("metadata.name")),
         message,
     }));
+    let metadata = document.get("metadata").map(|metadata| check_field("metadata", metadata, &METADATA));
+    findings.extend(metadata.into_iter().flatten());
     findings.extend(check(document, schema));
+    findings.sort_by_key(|finding| finding.place);
     let read = serde_json::from_value(document.to_value());
     if !findings.is_empty() {
         // What is misspelt is missing elsewhere: then nobody knows what was meant.
@@ -143,6 +167,44 @@ mod tests {
                 "11:11: spec.layout.demandDriven.slices[0].minCuont: unknown field; did you mean `minCount`? Allowed here: maxCount, minCount, profile, spareCount",
             ],
         );
+    }
+
+    /// What is found in a policy with this `metadata`.
+    fn of_metadata(metadata: &str) -> Vec<String> {
+        let text = format!(
+            "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata:\n{metadata}spec: {{nodeSelector: {{matchLabels: {{a: b}}}}, layout: {{type: None}}}}\n"
+        );
+        match policy(&documents(&text).remove(0).expect("well formed")) {
+            Ok(_) => Vec::new(),
+            Err(refused) => refused.findings.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_misspelt_in_metadata_is_no_less_an_error() {
+        let allowed = "Allowed here: annotations, clusterName, creationTimestamp, deletionGracePeriodSeconds, deletionTimestamp, finalizers, generateName, generation, labels, managedFields, name, namespace, ownerReferences, resourceVersion, selfLink, uid";
+        assert_eq!(
+            of_metadata("  name: a\n  lables: {a: b}\n  annotation: {c: d}\n  team: x\n"),
+            [
+                format!("5:3: metadata.lables: unknown field; did you mean `labels`? {allowed}"),
+                format!("6:3: metadata.annotation: unknown field; did you mean `annotations`? {allowed}"),
+                format!("7:3: metadata.team: unknown field. {allowed}"),
+            ]
+        );
+        assert_eq!(
+            of_metadata("  name: 7\n  labels: {a: 1}\n  annotations: [x]\n"),
+            [
+                "4:9: metadata.name: is the number 7; a text is needed: write \"7\", with quotes",
+                "5:15: metadata.labels.a: is the number 1; a text is needed: write \"1\", with quotes",
+                "6:16: metadata.annotations: is a list; a map is needed",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_api_server_writes_into_metadata_is_read() {
+        let written = "  name: a\n  namespace: \"\"\n  generateName: a-\n  uid: 0-1\n  resourceVersion: \"12\"\n  generation: 3\n  creationTimestamp: null\n  deletionTimestamp: 2026-11-20T08:00:00Z\n  deletionGracePeriodSeconds: 0\n  selfLink: /x\n  labels: {a: b}\n  annotations:\n  finalizers: [x/y]\n  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: \"1\", controller: true}]\n  managedFields:\n    - {manager: kubectl, operation: Apply, apiVersion: slicewright.io/v1alpha1, time: 2026-11-20T08:00:00Z, fieldsType: FieldsV1, fieldsV1: {\"f:spec\": {}}}\n";
+        assert_eq!(of_metadata(written), [""; 0]);
     }
 
     #[test]
