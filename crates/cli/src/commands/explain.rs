@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use planner::decide::Decision;
+use planner::names::PolicyName;
+use planner::policy::Mode;
 use planner::report::{PolicyReport, RequestReport};
 use reconcile::answers::plural;
 use serde_json::{Value, json};
@@ -118,12 +120,12 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
         return Ok(Status::Success);
     }
     match args.what {
-        What::Request => request(&decision, &args.name, out)?,
+        What::Request => request(&question, &decision, &args.name, out)?,
         What::Workbench | What::Pod | What::Workload | What::Profile => {
-            subjects::told(args.what.subject(), &question, &decision, &args.name)?.write(out)?;
+            subjects::told(args.what.subject(), &question, &decision, &args.name)?.write(&question, out)?;
         }
         What::Queue => queue::told(&question, &decision, &args.name)?.write(out)?,
-        What::Policy => policy(&decision, &args.name, out)?,
+        What::Policy => policy(&question, &decision, &args.name, out)?,
         What::Node => node(&question, &decision, &args.name, colour, out)?,
     }
     Ok(Status::Success)
@@ -151,7 +153,10 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
             subjects::told(args.what.subject(), question, decision, &args.name)?.value()
         }
         What::Queue => queue::told(question, decision, &args.name)?.value(),
-        What::Policy => json!({"policy": reported(decision, &args.name)?}),
+        What::Policy => {
+            let report = reported(decision, &args.name)?;
+            json!({"policy": report, "mode": mode(question, &report.policy)})
+        }
         What::Node => {
             let nodes = &question.seen.inventory.nodes;
             let seating = question.seen.inventory.seating.iter().find(|(id, _)| id.0 == args.name);
@@ -173,6 +178,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
             json!({"node": {
                 "name": id,
                 "policy": assignment.policy_of.get(id),
+                "mode": assignment.policy_of.get(id).and_then(|policy| mode(question, policy)),
                 "held": node.hold.as_ref().map(ToString::to_string),
                 "sharing": question.seen.node(id).and_then(observe::NodeView::sharing_in_words),
                 "seats": seats,
@@ -185,10 +191,21 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
     Ok(value)
 }
 
-fn request(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+fn request(question: &Question, decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
     for report in requests(decision, name)? {
         let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
         writeln!(out, "{}{policy}: {}", report.id, report.answer())?;
+        only_previewed(question, report, out)?;
+    }
+    Ok(())
+}
+
+/// That a change which would serve a request is not done, where that is so.
+fn only_previewed(question: &Question, report: &RequestReport, out: &mut dyn Write) -> Result<(), Failure> {
+    let by_plan = matches!(report.outcome, planner::report::Outcome::ServedByPlan { .. });
+    let policy = report.policy.as_ref().filter(|_| by_plan);
+    if let Some((policy, why)) = policy.and_then(|policy| Some((policy, not_applied(question, policy)?))) {
+        writeln!(out, "  policy {policy} has {why}")?;
     }
     Ok(())
 }
@@ -219,7 +236,23 @@ fn reported<'a>(decision: &'a Decision, name: &str) -> Result<&'a PolicyReport, 
         .ok_or_else(|| unknown("policy", name, reports.iter().map(|report| report.policy.to_string())))
 }
 
-fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+/// The mode of a policy.
+fn mode(question: &Question, policy: &PolicyName) -> Option<Mode> {
+    question.seen.policies.iter().find(|known| known.name == *policy).map(|known| known.mode)
+}
+
+/// Why nothing of what a policy plans is done, where that is so.
+fn not_applied(question: &Question, policy: &PolicyName) -> Option<&'static str> {
+    match mode(question, policy)? {
+        Mode::Enforce => None,
+        Mode::Preview => {
+            Some("mode: Preview, so nothing of its plan is applied; set spec.mode to Enforce to apply it")
+        }
+        Mode::Paused => Some("mode: Paused, so no change starts; set spec.mode to Enforce to go on"),
+    }
+}
+
+fn policy(question: &Question, decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
     let report = reported(decision, name)?;
     let PolicyReport {
         policy,
@@ -238,6 +271,9 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     match nodes.as_slice() {
         [] => writeln!(out, "policy {policy} has no node")?,
         _ => writeln!(out, "policy {policy} has {}: {}", plural(nodes.len(), "node"), names(nodes))?,
+    }
+    if let Some(why) = not_applied(question, policy) {
+        writeln!(out, "  {why}")?;
     }
     for (node, winner) in lost {
         writeln!(
@@ -308,8 +344,12 @@ fn node(
         return how_to_share(&advice, out);
     };
     let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
-    let policy = assignment.policy_of.get(id).map_or("no policy".to_owned(), |p| format!("policy {p}"));
+    let owner = assignment.policy_of.get(id);
+    let policy = owner.map_or("no policy".to_owned(), |p| format!("policy {p}"));
     writeln!(out, "{name} ({policy})")?;
+    if let Some((owner, why)) = owner.and_then(|owner| Some((owner, not_applied(question, owner)?))) {
+        writeln!(out, "  policy {owner} has {why}")?;
+    }
     if let Some(hold) = &node.hold {
         writeln!(out, "  nothing on it changes: {hold}")?;
     }

@@ -356,3 +356,58 @@ fn everything_that_is_wrong_with_a_policy_is_said_at_once() {
         assert_eq!(err.matches(expect).count(), 1, "{expect} in:\n{err}");
     }
 }
+
+#[test]
+fn explain_says_why_nothing_is_applied_where_a_policy_only_previews_or_is_paused() {
+    let fleet = "--fleet examples/fleet/lab.yaml -f examples/first/policy.yaml";
+    let preview = "mode: Preview, so nothing of its plan is applied; set spec.mode to Enforce to apply it";
+    let (_, out, _) = run(&format!("explain policy fleet {fleet}"));
+    assert_eq!(out.lines().nth(1), Some(format!("  {preview}").as_str()), "{out}");
+    let (_, out, _) = run(&format!("explain node gpu-2 {fleet}"));
+    assert_eq!(out.lines().nth(1), Some(format!("  policy fleet has {preview}").as_str()), "{out}");
+    for what in ["request", "pod"] {
+        let (_, out, _) = run(&format!("explain {what} team-a/fraud-lab-0 {fleet}"));
+        assert!(out.contains(&format!("\n  policy fleet has {preview}\n")), "{out}");
+    }
+    let (_, json, _) = run(&format!("explain node gpu-2 {fleet} -o json"));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["node"]["mode"], "Preview");
+
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("explain-paused");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join("policy.yaml");
+    let first = fs::read_to_string(root().join("examples/first/policy.yaml")).expect("the example");
+    fs::write(&file, first.replace("mode: Preview", "mode: Paused")).expect("written");
+    let paused = format!("--fleet examples/fleet/lab.yaml -f {}", file.display());
+    let says = "mode: Paused, so no change starts; set spec.mode to Enforce to go on";
+    let (_, out, _) = run(&format!("explain policy fleet {paused}"));
+    assert_eq!(out.lines().nth(1), Some(format!("  {says}").as_str()), "{out}");
+    let (_, out, _) = run(&format!("explain node gpu-2 {paused}"));
+    assert_eq!(out.lines().nth(1), Some(format!("  policy fleet has {says}").as_str()), "{out}");
+}
+
+#[test]
+fn a_pod_is_explained_in_the_words_of_the_plan_also_where_a_promise_to_it_is_not_kept() {
+    let fleet = fs::read_to_string(root().join("examples/fleet/lab.yaml")).expect("the example");
+    let promised = "\n  - apiVersion: slicewright.io/v1alpha1\n    kind: GpuNode\n    metadata: {name: gpu-9}\n    spec: {}\n    status: {rollout: {promised: [{kind: Pod, namespace: team-a, name: fraud-lab-0}]}}\n";
+    let idle = "  - apiVersion: v1\n    kind: Pod\n    metadata: {namespace: team-a, name: web}\n    spec: {containers: [{name: w}]}\n    status: {phase: Pending}\n";
+    let fleet = fleet_file("explain-promise", &format!("{}{promised}{idle}", fleet.trim_end()));
+    let with = format!("--fleet {fleet} -f examples/policies");
+    let (_, json, _) = run(&format!("plan {with} -o json"));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let waiting = json["requests"].as_array().expect("a list");
+    assert!(waiting.len() > 2, "{json}");
+    for request in waiting {
+        let name = request["request"].as_str().expect("a text").trim_start_matches("Pod ");
+        let answer = request["answer"].as_str().expect("a text");
+        let (_, out, _) = run(&format!("explain pod {name} {with}"));
+        assert!(out.contains(&format!(": {answer}\n")), "{answer}\n{out}");
+        let (_, json, _) = run(&format!("explain pod {name} {with} -o json"));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["requests"][0]["answer"], answer);
+    }
+    let kept_not = waiting.iter().filter_map(|request| request["answer"].as_str());
+    assert!(kept_not.into_iter().any(|answer| answer.contains("gpu-9")), "{json}");
+    let (_, out, _) = run(&format!("explain pod team-a/web {with}"));
+    assert!(out.ends_with("  it requests no slice that it does not have\n"), "{out}");
+}

@@ -260,7 +260,7 @@ impl Answer<'_> {
         for Waits { key: (namespace, name), why, requests } in waiting.iter().take(MOST_SHOWN) {
             writeln!(out, "  {namespace}/{name} waits: {why}")?;
             for report in requests {
-                writeln!(out, "    {}: {}", report.id, report.outcome)?;
+                writeln!(out, "    {}: {}", report.id, report.answer())?;
             }
         }
         if let Some(more @ 1..) = waiting.len().checked_sub(MOST_SHOWN) {
@@ -302,7 +302,7 @@ impl Answer<'_> {
         let shown = waiting.iter().take(MOST_SHOWN).map(|Waits { key: (namespace, name), why, requests }| {
             let requests: Vec<Value> = requests
                 .iter()
-                .map(|report| json!({"request": report.id.to_string(), "outcome": report.outcome, "answer": report.outcome.to_string()}))
+                .map(|report| json!({"request": report.id.to_string(), "outcome": report.outcome, "answer": report.answer()}))
                 .collect();
             json!({"namespace": namespace, "name": name, "why": why, "requests": requests})
         });

@@ -12,7 +12,7 @@ use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
 use serde_json::{Value, json};
 
-use super::unknown;
+use super::{only_previewed, unknown};
 use crate::exit::Failure;
 use crate::question::Question;
 
@@ -97,7 +97,11 @@ pub(super) fn told<'a>(
     };
     let requests: Vec<&RequestReport> =
         decision.report.requests.iter().filter(|report| ids.iter().any(|id| is_of(id, &report.id))).collect();
-    if requests.is_empty() && facts.is_empty() {
+    let asks_nothing = match subject {
+        Subject::Pod => ids.len() == 1,
+        Subject::Workbench | Subject::Workload | Subject::Profile => facts.is_empty(),
+    };
+    if requests.is_empty() && asks_nothing {
         facts.push("it requests no slice that it does not have".to_owned());
     }
     Ok(Answer { subject, key, facts, requests })
@@ -274,7 +278,7 @@ fn named_by(objects: &Objects, key: &Key, facts: &mut Vec<String>) {
 
 impl Answer<'_> {
     /// For people.
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
+    pub(super) fn write(&self, question: &Question, out: &mut dyn Write) -> Result<(), Failure> {
         let Self { subject, key: (namespace, name), facts, requests } = self;
         writeln!(out, "{} {namespace}/{name}", subject.title())?;
         for fact in facts {
@@ -282,6 +286,7 @@ impl Answer<'_> {
         }
         for report in requests {
             writeln!(out, "  {}", answer(report))?;
+            only_previewed(question, report, out)?;
         }
         Ok(())
     }
@@ -297,7 +302,7 @@ impl Answer<'_> {
                     "policy": report.policy,
                     "served": !matches!(report.outcome, Outcome::Unserved { .. }),
                     "outcome": report.outcome,
-                    "answer": report.outcome.to_string(),
+                    "answer": report.answer(),
                 })
             })
             .collect();
@@ -311,5 +316,5 @@ impl Answer<'_> {
 /// The answer to a request, with its number where an owner has several.
 fn answer(report: &RequestReport) -> String {
     let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
-    format!("{}{policy}: {}", report.id, report.outcome)
+    format!("{}{policy}: {}", report.id, report.answer())
 }
