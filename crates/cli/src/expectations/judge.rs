@@ -147,19 +147,8 @@ impl<'a> Figures<'a> {
                 ),
             });
         }
-        let known = &self.question.snapshot.objects.namespaces;
-        if let Some(namespace) = &expectation.namespace
-            && !known.is_empty()
-            && !known.contains_key(namespace)
-        {
-            return Err(Failed {
-                field: "namespace",
-                message: format!(
-                    "the snapshot has no namespace `{namespace}`{}",
-                    nearest(namespace, known.keys().map(String::as_str))
-                ),
-                next: "correct the name, or record the fleet again".to_owned(),
-            });
+        if let Some(namespace) = &expectation.namespace {
+            self.namespace(namespace)?;
         }
         let inventory = &self.question.seen.inventory;
         let meant: Vec<&NodeName> = inventory
@@ -180,7 +169,49 @@ impl<'a> Figures<'a> {
                     .to_owned(),
             });
         }
+        if let Some(profile) = expectation.profile {
+            self.profile(profile, &meant)?;
+        }
         Ok(meant)
+    }
+
+    /// What is wrong with a namespace that nothing in the fleet is in.
+    fn namespace(&self, namespace: &str) -> Result<(), Failed> {
+        let objects = &self.question.snapshot.objects;
+        // A fleet that somebody wrote may have no Namespace: then those count in which something is.
+        let is_written = objects.namespaces.is_empty();
+        let used = objects.pods.keys().chain(objects.notebooks.keys()).chain(objects.workloads.keys());
+        let used = used.filter(|_| is_written).map(|(namespace, _)| namespace.as_str());
+        let known: BTreeSet<&str> = objects.namespaces.keys().map(String::as_str).chain(used).collect();
+        if known.is_empty() || known.contains(namespace) {
+            return Ok(());
+        }
+        let meant = nearest(namespace, known.iter().copied());
+        Err(Failed {
+            field: "namespace",
+            message: format!("the snapshot has no namespace `{namespace}`{meant}"),
+            next: match is_written {
+                true => "correct the name, or add the Namespace to the fleet".to_owned(),
+                false => "correct the name, or record the fleet again".to_owned(),
+            },
+        })
+    }
+
+    /// What is wrong with a profile that no GPU of these nodes can have.
+    fn profile(&self, profile: ProfileName, nodes: &[&NodeName]) -> Result<(), Failed> {
+        let inventory = &self.question.seen.inventory;
+        let gpus = nodes.iter().flat_map(|node| inventory.nodes[*node].gpus.values());
+        let known: BTreeSet<ProfileName> =
+            gpus.flat_map(|gpu| gpu.geometry.profiles()).map(|profile| profile.name).collect();
+        if known.is_empty() || known.contains(&profile) {
+            return Ok(());
+        }
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        Err(Failed {
+            field: "profile",
+            message: format!("no GPU of the selected nodes can have {profile}"),
+            next: format!("name one that they can have: {}; or other nodes", known.join(", ")),
+        })
     }
 
     fn failures(&self, expectation: &Expectation) -> Vec<Failed> {

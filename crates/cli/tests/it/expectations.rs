@@ -145,6 +145,22 @@ fn what_means_nobody_fails_instead_of_holding_by_accident() {
 }
 
 #[test]
+fn a_namespace_or_a_profile_that_is_not_there_fails_instead_of_holding_by_accident() {
+    // The fleet of the examples has no Namespace: those count in which something is.
+    check(
+        "f3",
+        "served: true, namespace: taem-a",
+        "FAILED     x\nthe snapshot has no namespace `taem-a`; did you mean `team-a`?\nnext: correct the name, or add the Namespace to the fleet\n",
+    );
+    check(
+        "f4",
+        "profile: 1g.6gb, minSlices: 0, policy: research",
+        "FAILED     x\nno GPU of the selected nodes can have 1g.6gb\nnext: name one that they can have: 1g.10gb, 1g.10gb+me, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb; or other nodes\n",
+    );
+    check("f5", "profile: 1g.6gb, minSlices: 0", HOLDS);
+}
+
+#[test]
 fn an_expectation_fails_also_when_nothing_changes_and_says_whether_it_held_before() {
     let nothing = "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {name: research}\nspec:\n  mode: Paused\n  nodeSelector: {matchLabels: {slicewright.io/pool: research}}\n  layout: {type: DemandDriven}\n";
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/policies");
