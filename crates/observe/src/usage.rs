@@ -208,6 +208,24 @@ pub struct Excess {
     pub held: u32,
     /// How many there are.
     pub exist: u32,
+    /// How many of them each pod holds.
+    pub by: BTreeMap<PodRef, u32>,
+}
+
+impl Excess {
+    /// How many of those who hold them are named.
+    const NAMED: usize = 10;
+
+    /// Who holds them: `team-a/x (2), team-b/y (1)`.
+    #[must_use]
+    pub fn holders(&self) -> String {
+        let named = self.by.iter().filter(|(_, n)| **n > 0).map(|(pod, n)| format!("{pod} ({n})"));
+        let mut named: Vec<String> = named.collect();
+        let more = named.len().saturating_sub(Self::NAMED);
+        named.truncate(Self::NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    }
 }
 
 /// The slices of every GPU with their use, what of each profile is held, and
@@ -248,12 +266,14 @@ pub fn by_gpu(
             profile: Some(*profile),
             held: *n,
             exist: exist.get(profile).copied().unwrap_or(0).saturating_mul(held.replicas_of(*profile)),
+            by: held.slices.get(profile).cloned().unwrap_or_default(),
         })
         .collect();
     excess.push(Excess {
         profile: None,
         held: sum(held.of_whole().values()),
         exist: whole.saturating_mul(held.whole_replicas.unwrap_or(1)),
+        by: held.of_whole().clone(),
     });
     excess.retain(|e| e.held > e.exist);
 

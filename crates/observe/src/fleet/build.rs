@@ -239,7 +239,9 @@ impl OneNode<'_> {
         // No problem of the cluster's objects: `AgentAway` and `AgentUnguarded` say it.
         let away = facts.agent.as_ref().filter(|agent| hold.is_none() && !agent.alive);
         hold = hold.or(away.map(|agent| Hold::NotEstablished { why: agent.why_away().to_owned() }));
-        for usage::Excess { profile, held, exist } in excess {
+        for more in excess {
+            let holders = more.holders();
+            let usage::Excess { profile, held, exist, by: _ } = more;
             let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
             let why = self.twice.first().map(|twice| format!(", since {twice}")).unwrap_or_default();
             let message = format!("its pods hold {held} {what}, but it has only {exist}{why}");
@@ -247,7 +249,8 @@ impl OneNode<'_> {
                 if found.exact || found.doubt.is_none() { Severity::Error } else { Severity::Warning };
             // While a node changes, allocatable and pods disagree for a moment.
             if hold.is_none() {
-                problems.push(Problem::new(severity, format!("Node {name}"), message.clone()));
+                let named = format!("{message}; they are held by {holders}");
+                problems.push(Problem::new(severity, format!("Node {name}"), named));
             }
             doubt.get_or_insert(message);
         }

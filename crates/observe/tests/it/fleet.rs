@@ -245,7 +245,10 @@ fn pods_that_have_not_started_or_are_ending_hold_their_slices_and_ended_ones_do_
 fn more_slices_in_use_than_there_are_is_an_error() {
     let pods = ["p", "q", "r"].map(|name| pod("a", name, &[("mig-3g.40gb", 1)], Some("n1")));
     let seen = see(&[&[two_kinds()][..], &pods[..]].concat());
-    assert_eq!(texts(&seen.problems)[0], "Node n1: its pods hold 3 3g.40gb slice(s), but it has only 2");
+    assert_eq!(
+        texts(&seen.problems)[0],
+        "Node n1: its pods hold 3 3g.40gb slice(s), but it has only 2; they are held by a/p (1), a/q (1), a/r (1)"
+    );
     assert_eq!(seen.problems[0].severity, observe::Severity::Error);
     assert!(matches!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { .. })));
 }
