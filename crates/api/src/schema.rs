@@ -94,11 +94,16 @@ impl Check<'_> {
                 // As one of a few words it would be refused with quotes, too.
                 if schema.get("enum").is_none() =>
             {
-                self.say(
-                path,
-                value.place,
-                format!("is {}; {} is needed: write \"{scalar}\", with quotes", shown(value), needed(schema)),
-                );
+                let write = match of_duration(schema) {
+                    // With quotes it would still be without its unit.
+                    Some(what) => format!("is {}; {what}", shown(value)),
+                    None => format!(
+                        "is {}; {} is needed: write \"{scalar}\", with quotes",
+                        shown(value),
+                        needed(schema)
+                    ),
+                };
+                self.say(path, value.place, write);
             }
             _ => self.say(path, value.place, format!("is {}; {} is needed", shown(value), needed(schema))),
         }
@@ -239,6 +244,14 @@ impl Check<'_> {
 
 fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// What a duration has to be, in words, if a schema is one of a duration.
+fn of_duration(schema: &Value) -> Option<&str> {
+    let rules = schema["x-kubernetes-validations"].as_array()?;
+    let rule =
+        rules.iter().find(|rule| rule["rule"].as_str().is_some_and(|r| r.contains("duration(self)")))?;
+    rule["message"].as_str()
 }
 
 /// What a schema wants, in words.

@@ -251,6 +251,18 @@ mod tests {
         );
     }
 
+    /// In quotes it would be refused again.
+    #[test]
+    fn a_duration_without_its_unit_says_what_a_duration_is() {
+        check(
+            "spec:\n  nodeSelector: {matchLabels: {a: b}}\n  layout: {type: None}\n  rollout:\n    cooldown: 30\n    windows: [{schedule: \"0 1 * * *\", duration: 6}]\n",
+            &[
+                "8:15: spec.rollout.cooldown: is the number 30; cooldown is a duration of hours, minutes and seconds up to 168h, such as 10m or 1h30m",
+                "9:49: spec.rollout.windows[0].duration: is the number 6; duration is a duration of hours, minutes and seconds from 1m up to 168h, such as 6h or 1h30m",
+            ],
+        );
+    }
+
     #[test]
     fn another_version_of_our_group_is_refused() {
         let text = "apiVersion: slicewright.io/v1\nkind: GpuPartitionPolicy\nmetadata: {}\nspec: {nodeSelector: {}, layout: {type: Static}}\n";

@@ -68,9 +68,12 @@ pub struct Args {
     /// old
     #[arg(long, value_name = "TIME", value_parser = now)]
     now: Option<Timestamp>,
-    /// The age from which a recording counts as old, such as 24h or 7d; with
+    /// The age from which a recording counts as old, such as 24h, 90m or 7d; with
     /// --now
-    #[arg(long, value_name = "AGE", default_value = "24h", value_parser = age, requires = "now")]
+    #[arg(
+        long, value_name = "AGE", default_value = "24h", value_parser = age, requires = "now",
+        allow_hyphen_values = true
+    )]
     max_age: SignedDuration,
 }
 
@@ -82,13 +85,18 @@ fn now(text: &str) -> Result<Timestamp, String> {
 }
 
 fn age(text: &str) -> Result<SignedDuration, String> {
-    let units = [("d", 24), ("h", 1)];
-    let hours = units.iter().find_map(|(unit, hours)| {
-        let number: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;
-        number.checked_mul(*hours)
-    });
-    let age = hours.and_then(|hours| hours.checked_mul(3600)).map(SignedDuration::from_secs);
-    age.ok_or_else(|| "write a number of hours or days, such as 24h or 7d".to_owned())
+    let (mut left, mut seconds) = (text, Some(0_i64));
+    for (unit, size) in [('d', 86_400), ('h', 3_600), ('m', 60)] {
+        let Some((number, rest)) = left.split_once(unit) else { continue };
+        let number = number.parse::<u32>().ok().filter(|_| number.bytes().all(|b| b.is_ascii_digit()));
+        seconds = seconds.zip(number).map(|(sum, number)| sum + i64::from(number) * size);
+        left = rest;
+    }
+    let age = seconds.filter(|_| left.is_empty() && !text.is_empty()).map(SignedDuration::from_secs);
+    age.ok_or_else(|| {
+        "write whole days, hours and minutes, each with its unit and in this order, such as 24h, 90m, 1h30m or 7d"
+            .to_owned()
+    })
 }
 
 fn max_bytes(text: &str) -> Result<usize, String> {

@@ -139,17 +139,30 @@ fn the_age_of_the_recording_is_told_and_an_old_one_is_a_warning() {
 
     let (_, out, _) = run(&format!("{PLAN} --now 2026-11-20T10:00:00Z --max-age 1h"));
     assert!(out.contains("recorded 2 h ago, which is more than 1 h: "), "{out}");
+    let (_, out, _) = run(&format!("{PLAN} --now 2026-11-20T10:00:00Z --max-age 1h30m"));
+    assert!(out.contains("recorded 2 h ago, which is more than 1 h 30 min: "), "{out}");
+    let (_, out, _) = run(&format!("{PLAN} --now 2026-11-20T10:00:00Z --max-age 121m"));
+    assert!(!out.contains("which is more than"), "{out}");
     let (_, json, _) = run(&format!("{PLAN} --now 2026-11-20T10:00:00Z -o json"));
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["provenance"]["ageSeconds"], 7200);
 }
 
+/// What an age is.
+const AGE: &str = "write whole days, hours and minutes, each with its unit and in this order, such as 24h, 90m, 1h30m or 7d";
+
 #[test]
 fn a_wrong_time_or_age_is_refused_with_what_is_right() {
     for (words, expect) in [
         ("--now yesterday", "write a time such as 2026-11-20T08:00:00Z, or `clock`"),
-        ("--now clock --max-age 3w", "write a number of hours or days, such as 24h or 7d"),
-        ("--now clock --max-age 99999999999999999d", "write a number of hours or days, such as 24h or 7d"),
+        ("--now clock --max-age 3w", AGE),
+        ("--now clock --max-age 99999999999999999d", AGE),
+        ("--now clock --max-age 30", AGE),
+        ("--now clock --max-age 1.5h", AGE),
+        ("--now clock --max-age -1h", AGE),
+        ("--now clock --max-age +1h", AGE),
+        ("--now clock --max-age 30m1h", AGE),
+        ("--now clock --max-age h", AGE),
         ("--max-age 3d", "--now"),
     ] {
         let (status, _, err) = run(&format!("{PLAN} {words}"));
