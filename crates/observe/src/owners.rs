@@ -138,6 +138,13 @@ pub fn of_workload(workload: &Workload) -> Option<&OwnerReference> {
     workload.metadata.controller().or_else(|| owners.find(|owner| owner.kind != "Pod"))
 }
 
+/// Who stands behind a workload of Kueue that has an owner: the topmost. Its pods are requests of this one.
+#[must_use]
+pub fn behind(objects: &Objects, workload: &Workload) -> Option<RequestId> {
+    let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
+    of_workload(workload).map(|owner| topmost(objects, namespace, &owner.kind, &owner.name))
+}
+
 /// Kinds that make pods, or whose pods are known to be theirs although others
 /// make them. Other kinds may wrap anything, and a pod leads to none of them.
 const MAKERS: [&str; 15] = [

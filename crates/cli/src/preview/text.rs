@@ -68,9 +68,10 @@ pub(crate) fn verdict_line(preview: &Preview) -> String {
             some => parts.push(format!("{some} of these nodes only previewed (mode: Preview)")),
         }
         parts.push(format!(
-            "{}, {} evicted",
+            "{}, {} evicted{}",
             many(drains, "drain", "drains"),
-            many(evictions, "pod", "pods")
+            many(evictions, "pod", "pods"),
+            also_before(preview)
         ));
     }
     // Each profile once, whichever policies have it.
@@ -102,6 +103,16 @@ pub(crate) fn verdict_line(preview: &Preview) -> String {
     }
     parts.extend(super::may_be_better(&preview.certificate).map(|open| format!("a {open}")));
     format!("{}: {}", preview.provenance.cluster.as_deref().unwrap_or("plan"), parts.join("; "))
+}
+
+/// How many of the evicted pods the policies before would evict as well: they are not among those who lose.
+fn also_before(preview: &Preview) -> String {
+    let news = preview.compared.as_ref().map(|compared| compared.evicts.len());
+    match news.map(|news| preview.verdict.evictions.saturating_sub(news)) {
+        None | Some(0) => String::new(),
+        Some(all) if all == preview.verdict.evictions => " (also before this change)".to_owned(),
+        Some(some) => format!(" ({some} of them also before this change)"),
+    }
 }
 
 /// What was reviewed, and is not what is planned.

@@ -180,3 +180,32 @@ fn a_workbench_without_a_pod_is_said_to_have_none_and_which_queue_it_will_wait_i
     let (_, said, err) = run(&format!("explain workbench team-a/quick --fleet {fleet} -f examples/policies"));
     assert!(said.contains("it has no pod yet"), "{said}{err}");
 }
+
+#[test]
+fn a_workload_that_is_admitted_is_explained_by_what_its_pods_are_told() {
+    let mut text = std::fs::read_to_string(fleet("admitted")).expect("the fleet");
+    let mut admitted = workload("team-b", "job-evening", "default", 0, Some("default"));
+    admitted["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "evening", "uid": "1", "controller": true}]);
+    admitted["status"]["admissionChecks"] = json!([{"name": "other", "state": "Ready", "message": ""}]);
+    let conditions = admitted["status"]["conditions"].as_array_mut().expect("a list");
+    conditions.push(json!({"type": "Admitted", "status": "True", "reason": "", "message": "",
+        "lastTransitionTime": "2026-11-20T07:50:00Z"}));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": "team-b", "name": "evening-x", "creationTimestamp": "2026-11-20T07:51:00Z",
+            "ownerReferences": admitted["metadata"]["ownerReferences"]},
+        "spec": {"containers": [{"name": "t", "resources": {"limits": {"nvidia.com/mig-3g.40gb": "1"}}}]},
+        "status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}});
+    text.push_str(&format!("  - {admitted}\n  - {pod}\n"));
+    let fleet = fleet_file("admitted-and-waiting", &text);
+    let with = format!("--fleet {fleet} -f examples/policies");
+    let (_, json, err) = run(&format!("plan {with} -o json"));
+    let json: Value = serde_json::from_str(&json).unwrap_or_else(|_| panic!("JSON: {err}"));
+    let mut waiting = json["requests"].as_array().expect("a list").iter();
+    let waits =
+        waiting.find(|request| request["request"].as_str().is_some_and(|name| name.contains("evening")));
+    let answer = waits.and_then(|request| request["answer"].as_str()).expect("it waits");
+    let (_, said, _) = run(&format!("explain workload team-b/job-evening {with}"));
+    assert!(said.contains(&format!(": {answer}\n")), "{answer}\n{said}");
+}

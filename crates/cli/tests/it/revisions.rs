@@ -294,6 +294,17 @@ fn pods_that_a_preview_would_evict_are_not_counted_as_evicted() {
     assert_eq!(json["verdict"]["evictions"], evicted);
     assert_eq!(json["verdict"]["lose"], evicted + lost);
     assert_eq!(json["compared"]["verdict"]["evictions"], 0);
+
+    // Who is evicted under both revisions loses nothing by the change, and is counted nevertheless.
+    let again = folder("evict-again", &[("research.yaml", &format!("# again\n{}", evicting("Enforce")))]);
+    let (_, out, _) = plan(Some(&enforce), &again, &[]);
+    let first = out.lines().next().unwrap();
+    assert!(first.starts_with("lab: nobody loses a slice; "), "{first}");
+    let says = format!(
+        "{evicted} {} evicted (also before this change); ",
+        if evicted == 1 { "pod" } else { "pods" }
+    );
+    assert!(first.contains(&says), "{first}");
 }
 
 #[test]

@@ -99,7 +99,8 @@ pub(super) fn told<'a>(
         decision.report.requests.iter().filter(|report| ids.iter().any(|id| is_of(id, &report.id))).collect();
     let asks_nothing = match subject {
         Subject::Pod => ids.len() == 1,
-        Subject::Workbench | Subject::Workload | Subject::Profile => facts.is_empty(),
+        Subject::Workload => facts.is_empty() || objects.workloads[key].is("Admitted"),
+        Subject::Workbench | Subject::Profile => facts.is_empty(),
     };
     if requests.is_empty() && asks_nothing {
         facts.push("it requests no slice that it does not have".to_owned());
@@ -209,7 +210,13 @@ fn workload(question: &Question, key: &Key, facts: &mut Vec<String>) -> Vec<Requ
         facts.extend(several(objects, &spec, workbench_of(objects, key, workload)));
     }
     let queued = question.seen.queued.get(key);
-    queued.into_iter().flat_map(|queued| &queued.sets).flat_map(|set| set.requests.clone()).collect()
+    let queued: Vec<RequestId> =
+        queued.into_iter().flat_map(|queued| &queued.sets).flat_map(|set| set.requests.clone()).collect();
+    if !queued.is_empty() {
+        return queued;
+    }
+    // Once it runs, or where no check of ours is on its queue, its pods are the requests.
+    owners::behind(objects, workload).into_iter().collect()
 }
 
 /// The workbench of whose set a workload is.
