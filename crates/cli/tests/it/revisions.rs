@@ -342,16 +342,14 @@ fn not_read(out: &str) -> Vec<&str> {
 #[test]
 fn what_contributes_nothing_is_named_with_the_reason() {
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\nspec: {template: {spec: {containers: [{name: t, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}]}}}\n";
-    let list = format!(
-        "apiVersion: v1\nkind: List\nitems:\n  - {{apiVersion: v1, kind: Service, metadata: {{name: web}}}}\n  - {{apiVersion: v1, kind: Pod, metadata: {{name: web, namespace: shop}}, spec: {{containers: [{{name: w}}]}}}}\n"
-    );
+    let list = "apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Service, metadata: {name: web}}\n  - {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}, spec: {containers: [{name: w}]}}\n";
     let some = folder(
         "ignored",
         &[
             ("research.yaml", RESEARCH),
             ("empty.yaml", "# teaching: to be written\n"),
             ("job.yaml", job),
-            ("list.yaml", &list),
+            ("list.yaml", list),
             ("teaching.yaml.bak", "x"),
             ("README.md", "x"),
             ("sub/kustomization.yaml", "resources: []\n"),
