@@ -248,6 +248,9 @@ fn not_applied(question: &Question, policy: &PolicyName) -> Option<&'static str>
         Mode::Preview => {
             Some("mode: Preview, so nothing of its plan is applied; set spec.mode to Enforce to apply it")
         }
+        Mode::Invalid => {
+            Some("what it says makes no sense, so no change starts; see what `slicewright plan` says of it")
+        }
         Mode::Paused => Some("mode: Paused, so no change starts; set spec.mode to Enforce to go on"),
     }
 }

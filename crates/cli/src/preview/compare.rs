@@ -113,6 +113,7 @@ impl ModeChange {
         let means = match (before, after) {
             (_, Mode::Enforce) => "what it plans is applied now",
             (Mode::Enforce, Mode::Preview) => "it only previews, and nothing of its plan is applied any more",
+            (_, Mode::Invalid) => "it makes no sense, so that nothing is planned for it",
             (Mode::Enforce, Mode::Paused) => "it plans nothing more, and no change starts any more",
             (_, Mode::Preview) => "it plans, and nothing of its plan is applied",
             (_, Mode::Paused) => "it plans nothing more; nothing of its plan was applied before either",
