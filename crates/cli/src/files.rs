@@ -1,5 +1,6 @@
 //! The files that commands read.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,6 +9,24 @@ use crate::exit::{Failure, chain};
 
 /// A file's name, as it was found, and its text.
 pub type Text = (String, String);
+
+/// A file of manifests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its name, as it was found.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// What its kustomizations annotate each of its objects with.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl<'a> From<&'a Manifest> for observe::manifest::Text<'a> {
+    fn from(manifest: &'a Manifest) -> Self {
+        let Manifest { file, text, annotations } = manifest;
+        Self { file, text, annotations: Some(annotations) }
+    }
+}
 
 /// Reads one file; `-` is standard input.
 ///

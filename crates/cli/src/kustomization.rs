@@ -10,8 +10,7 @@ use api::schema::check_field;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
-use crate::files;
-use crate::manifests::Manifest;
+use crate::files::{self, Manifest};
 
 /// The names that kustomize looks for.
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];

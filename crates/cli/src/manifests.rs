@@ -5,26 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Failure, chain};
-use crate::files::read;
+use crate::files::{Manifest, read};
 use crate::kustomization;
-
-/// A file of manifests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manifest {
-    /// Its name, as it was found.
-    pub file: String,
-    /// Its text.
-    pub text: String,
-    /// What its kustomizations annotate each of its objects with.
-    pub annotations: BTreeMap<String, String>,
-}
-
-impl<'a> From<&'a Manifest> for observe::manifest::Text<'a> {
-    fn from(manifest: &'a Manifest) -> Self {
-        let Manifest { file, text, annotations } = manifest;
-        Self { file, text, annotations: Some(annotations) }
-    }
-}
 
 /// What a path names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

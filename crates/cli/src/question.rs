@@ -14,8 +14,8 @@ use reconcile::planned_round::see;
 use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
-use crate::files;
-use crate::manifests::{self, Ignored, Manifest};
+use crate::files::{self, Manifest};
+use crate::manifests::{self, Ignored};
 
 /// What was read, and what is wrong with it that does not keep it from being used.
 #[derive(Debug)]

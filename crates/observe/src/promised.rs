@@ -135,6 +135,96 @@ mod tests {
 
     use super::*;
 
+    /// The owner of some pods, of which those with these numbers ask for a slice each.
+    fn lab(numbers: &[u32]) -> (RequestId, Vec<Request>) {
+        let one = request("lab").asks("3g.40gb", 1).build();
+        let of = |ordinal| {
+            let mut request = one.clone();
+            request.id.ordinal = ordinal;
+            request
+        };
+        (RequestId { ordinal: 0, ..one.id.clone() }, numbers.iter().map(|number| of(*number)).collect())
+    }
+
+    /// Nodes with a free slice each.
+    fn free(names: &[&str]) -> Inventory {
+        let node = || node().gpu(a100().idle("3g.40gb", 0));
+        names.iter().fold(fleet(), |fleet, name| fleet.node(name, node())).build()
+    }
+
+    /// To whom each request of the owner is promised then, and which promises are left, by number.
+    fn kept(
+        inventory: &Inventory,
+        (owner, mut requests): (RequestId, Vec<Request>),
+        promised: &[(u32, &str)],
+        placed: &[u32],
+    ) -> (Vec<Option<NodeName>>, Vec<u32>) {
+        let promised: Numbered = promised.iter().map(|(number, node)| (*number, (*node).into())).collect();
+        let owners = BTreeMap::from([(owner, promised)]);
+        let is_placed = |id: &RequestId| placed.contains(&id.ordinal);
+        let unheard = mark(&mut requests, is_placed, inventory, owners, &BTreeMap::new());
+        (
+            requests.into_iter().map(|request| request.promised).collect(),
+            unheard.into_iter().map(|(_, id)| id.ordinal).collect(),
+        )
+    }
+
+    #[test]
+    fn a_promise_that_was_kept_or_is_anothers_is_passed_on_to_nobody() {
+        let fleet = free(&["n1"]);
+        assert_eq!(kept(&fleet, lab(&[0, 1]), &[(0, "n1")], &[]), (vec![Some("n1".into()), None], vec![]));
+        // Who it was made to has its node.
+        assert_eq!(kept(&fleet, lab(&[1]), &[(0, "n1")], &[0]), (vec![None], vec![]));
+    }
+
+    #[test]
+    fn a_promise_that_fits_nobody_any_more_is_still_that_of_whom_it_was_made_to() {
+        assert_eq!(kept(&free(&["n2"]), lab(&[3]), &[(3, "n1")], &[]), (vec![Some("n1".into())], vec![]));
+    }
+
+    #[test]
+    fn a_node_without_a_free_slice_keeps_no_promise() {
+        let taken = node().gpu(a100().used("3g.40gb", 0, "other"));
+        let other = node().gpu(a100().idle("3g.40gb", 0));
+        let fleet = fleet().node("n1", taken).node("n2", other).build();
+        let promised = [(0, "n1"), (1, "n2")];
+        assert_eq!(kept(&fleet, lab(&[0]), &promised, &[]), (vec![Some("n2".into())], vec![0]));
+    }
+
+    /// Its job may have been promised something under the same number.
+    #[test]
+    fn what_was_promised_to_a_workload_is_promised_to_its_job_beside_what_the_job_has() {
+        let (owner, mut requests) = lab(&[0, 1]);
+        let workload = RequestId { kind: "Workload".into(), ..owner.clone() };
+        let owners = BTreeMap::from([
+            (owner.clone(), Numbered::from([(0, "n1".into())])),
+            (workload.clone(), Numbered::from([(0, "n2".into())])),
+        ]);
+        let behind = BTreeMap::from([(workload, owner)]);
+        let unheard = mark(&mut requests, |_| false, &free(&["n1", "n2"]), owners, &behind);
+        let promised: Vec<_> = requests.into_iter().map(|request| request.promised).collect();
+        assert_eq!(promised, [Some("n1".into()), Some("n2".into())]);
+        assert_eq!(unheard, []);
+    }
+
+    #[test]
+    fn of_two_nodes_that_say_that_they_are_promised_to_one_the_first_by_name_counts() {
+        let to = |name: &str, ordinal: i64| {
+            let promised =
+                PromisedTo { kind: "Pod".into(), namespace: "team".into(), name: name.into(), ordinal };
+            let rollout = api::gpu_node::NodeRollout { promised: vec![promised], ..Default::default() };
+            let status = api::gpu_node::GpuNodeStatus { rollout: Some(rollout), ..Default::default() };
+            let mut node = GpuNode::new("n", api::gpu_node::GpuNodeSpec::default());
+            node.status = Some(status);
+            Arc::new(node)
+        };
+        let nodes = [("n1", to("a", 0)), ("n2", to("a", 0)), ("n3", to("a", -1)), ("n4", to("a", 1))];
+        let read = read(&nodes.into_iter().map(|(name, node)| (name.to_owned(), node)).collect());
+        let owner = RequestId { kind: "Pod".into(), namespace: "team".into(), name: "a".into(), ordinal: 0 };
+        let of_it = Numbered::from([(0, "n1".into()), (1, "n4".into())]);
+        assert_eq!(read, BTreeMap::from([(owner, of_it)]));
+    }
+
     /// Two pods of one owner had a node each, and the one that is left may only use the second.
     #[test]
     fn a_promise_of_the_same_number_is_not_taken_where_it_cannot_be_kept_and_another_one_of_the_owner_can() {

@@ -28,7 +28,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::objects::Objects;
-use crate::pods::amount;
+use crate::pods::{self, Life, amount};
 use crate::problem::{Location, Problem, Severity};
 
 /// The version that this release reads and writes.
@@ -129,6 +129,7 @@ pub fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Snapshot {
         }
     }
     reader.refuse_absurd(&snapshot.objects, problems);
+    reader.name_the_unjudged(&snapshot.objects, problems);
     snapshot
 }
 
@@ -251,6 +252,29 @@ impl Reader<'_> {
                         .field(format!("{field}[{resource}]"))
                 });
             }
+        }
+    }
+
+    /// Pods that nothing is planned for, since the scheduler may still find them a node. On a cluster that lasts for
+    /// moments; whoever writes a file by hand forgets the condition.
+    fn name_the_unjudged(&self, objects: &Objects, problems: &mut Vec<Problem>) {
+        for ((namespace, name), pod) in &objects.pods {
+            let Some(spec) = pod.spec.as_ref().filter(|spec| pods::asks_for_gpus(spec)) else { continue };
+            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let is_judged = conditions.into_iter().any(|condition| condition.type_ == "PodScheduled");
+            let is_gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+            let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
+            let waits = pods::life(pod) == Life::Waiting && pod.metadata.deletion_timestamp.is_none();
+            if !waits || is_judged || is_gated || nominated.is_some_and(|node| !node.is_empty()) {
+                continue;
+            }
+            let place = self.item("Pod", Some(namespace), name).map(|pod| pod.place);
+            let message = "has no node and no condition PodScheduled, so the scheduler has not looked at it yet, and nothing is planned for it; one that waits for a slice has {type: PodScheduled, status: \"False\", reason: Unschedulable}";
+            problems.push(Problem {
+                place: place.map(|place| Location::new(self.file, place)),
+                ..Problem::new(Severity::Note, format!("Pod {namespace}/{name}"), message)
+                    .field("status.conditions")
+            });
         }
     }
 

@@ -144,6 +144,39 @@ fn a_pod_or_a_node_that_cannot_be_read_is_refused_and_others_are_ignored() {
     assert!(said.contains("PersistentVolumeClaim team/c: cannot be read, and is ignored"), "{said}");
 }
 
+/// Whoever writes a fleet by hand forgets what the scheduler would have written.
+#[test]
+fn a_pod_that_waits_without_a_word_of_the_scheduler_is_named() {
+    let said = |more: &str| {
+        let spec = format!(
+            "spec: {{containers: [{{name: c, resources: {{limits: {{nvidia.com/mig-1g.10gb: 1}}}}}}]{more}"
+        );
+        let mut problems = Vec::new();
+        let text = format!(
+            "{HEAD}objects:\n- {{apiVersion: v1, kind: Pod, metadata: {{namespace: team, name: p}}, {spec}}}\n"
+        );
+        let _ = snapshot::read("fleet.yaml", &text, &mut problems);
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let says = said("}");
+    assert!(
+        says.len() == 1
+            && says[0].starts_with(
+                "fleet.yaml:5:3: Pod team/p: status.conditions: has no node and no condition PodScheduled"
+            ),
+        "{says:?}"
+    );
+    for more in [
+        ", nodeName: n1}",
+        ", schedulingGates: [{name: g}]}",
+        "}, status: {nominatedNodeName: n1}",
+        "}, status: {phase: Succeeded}",
+        "}, status: {conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}",
+    ] {
+        assert_eq!(said(more), [""; 0], "{more}");
+    }
+}
+
 #[test]
 fn overlapping_instances_are_refused() {
     let node = r#"
