@@ -411,3 +411,23 @@ fn a_pod_is_explained_in_the_words_of_the_plan_also_where_a_promise_to_it_is_not
     let (_, out, _) = run(&format!("explain pod team-a/web {with}"));
     assert!(out.ends_with("  it requests no slice that it does not have\n"), "{out}");
 }
+
+#[test]
+fn of_a_pod_that_the_scheduler_has_not_judged_it_is_not_said_that_it_requests_nothing() {
+    let fleet = fs::read_to_string(root().join("examples/fleet/lab.yaml")).expect("the example");
+    let judged = "conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]";
+    let nominated = format!("status: {{nominatedNodeName: gpu-1, {judged}}}");
+    let states = [
+        ("schedulingGates: [{name: g}]", "status: {}", "scheduling gates (spec.schedulingGates)"),
+        ("priority: 0", "status: {phase: Pending}", "(condition PodScheduled)"),
+        ("priority: 0", &nominated, "(status.nominatedNodeName)"),
+    ];
+    for (at, (spec, status, says)) in states.into_iter().enumerate() {
+        let pod = format!(
+            "\n  - apiVersion: v1\n    kind: Pod\n    metadata: {{namespace: team-a, name: web}}\n    spec: {{{spec}, containers: [{{name: w, resources: {{limits: {{nvidia.com/mig-1g.10gb: 1}}}}}}]}}\n    {status}\n"
+        );
+        let fleet = fleet_file(&format!("explain-unjudged-{at}"), &format!("{}{pod}", fleet.trim_end()));
+        let (_, out, _) = run(&format!("explain pod team-a/web --fleet {fleet} -f examples/policies"));
+        assert!(out.contains(says) && out.contains("nothing is planned for it"), "{out}");
+    }
+}

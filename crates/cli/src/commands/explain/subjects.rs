@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use api::foreign::{Notebook, Workload};
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use observe::objects::{Key, Objects};
 use observe::{owners, pods};
 use planner::decide::Decision;
@@ -103,7 +103,8 @@ pub(super) fn told<'a>(
         Subject::Workbench | Subject::Profile => facts.is_empty(),
     };
     if requests.is_empty() && asks_nothing {
-        facts.push("it requests no slice that it does not have".to_owned());
+        let waits_first = (subject == Subject::Pod).then(|| waits_first(&objects.pods[key])).flatten();
+        facts.push(waits_first.unwrap_or("it requests no slice that it does not have").to_owned());
     }
     Ok(Answer { subject, key, facts, requests })
 }
@@ -185,6 +186,24 @@ fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> 
     facts.extend(several(objects, pod.spec.as_ref().unwrap_or(&PodSpec::default()), notebook));
     facts.push(format!("it belongs to {} {}/{}", root.kind, root.namespace, root.name));
     vec![root]
+}
+
+/// What a pod waits for before it is planned for, where it asks for something and has no node.
+fn waits_first(pod: &Pod) -> Option<&'static str> {
+    let spec = pod.spec.as_ref().filter(|spec| pods::asks_for_gpus(spec))?;
+    if pods::life(pod) != pods::Life::Waiting {
+        return None;
+    }
+    let is_gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+    Some(if pod.metadata.deletion_timestamp.is_some() {
+        "it is being deleted, so nothing is planned for it"
+    } else if is_gated {
+        "it has scheduling gates (spec.schedulingGates), so nothing is planned for it before they are removed"
+    } else if pods::scheduler_says(pod).is_some() {
+        "the scheduler frees a node for it (status.nominatedNodeName), so nothing is planned for it"
+    } else {
+        "the scheduler has not said that it finds no node for it (condition PodScheduled), so nothing is planned for it"
+    })
 }
 
 /// Whether a workload is a request depends on its quota and on our check.
