@@ -10,6 +10,8 @@ use observe::problem::{Problem, Severity};
 use observe::snapshot::{self, Snapshot};
 use planner::check::check;
 use planner::decide::{Decision, decide_while};
+use planner::names::PolicyName;
+use planner::policy::Mode;
 use reconcile::planned_round::see;
 use reconcile::{Input, Settings};
 
@@ -95,6 +97,12 @@ pub fn policies_exist(path: &Path) -> Result<(), Failure> {
 }
 
 impl Question {
+    /// The mode of a policy, if there is one of this name.
+    #[must_use]
+    pub fn mode(&self, policy: &PolicyName) -> Option<Mode> {
+        self.seen.policies.iter().find(|known| known.name == *policy).map(|known| known.mode)
+    }
+
     /// The fleet of a snapshot under the policies of a file or folder; those
     /// of the snapshot itself when there is none. Other objects among the
     /// manifests (workbenches, profiles) are added to the fleet's.

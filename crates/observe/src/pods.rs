@@ -68,13 +68,35 @@ pub fn life(pod: &Pod) -> Life {
     if spec.and_then(|s| s.node_name.as_deref()).is_some_and(|node| !node.is_empty()) {
         return Life::Bound;
     }
-    let gated = spec.and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
-    let nominated = status.and_then(|s| s.nominated_node_name.as_deref()).is_some_and(|n| !n.is_empty());
-    let going = pod.metadata.deletion_timestamp.is_some();
-    if gated || nominated || going || scheduler_says(pod).is_none() {
-        Life::Waiting
+    if waits_for(pod).is_some() { Life::Waiting } else { Life::Unschedulable }
+}
+
+/// What keeps the scheduler from saying of a pod without a node that it cannot be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// It is being deleted.
+    Deletion,
+    /// It has scheduling gates.
+    Gates,
+    /// A node is being freed for it.
+    Nominated,
+    /// The scheduler has not looked at it, or found it a node a moment ago.
+    Scheduler,
+}
+
+/// What a pod without a node waits for, if it is anything but a place.
+#[must_use]
+pub fn waits_for(pod: &Pod) -> Option<WaitsFor> {
+    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+    let is_gated = spec.and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
+    if pod.metadata.deletion_timestamp.is_some() {
+        Some(WaitsFor::Deletion)
+    } else if is_gated {
+        Some(WaitsFor::Gates)
+    } else if status.and_then(|s| s.nominated_node_name.as_deref()).is_some_and(|n| !n.is_empty()) {
+        Some(WaitsFor::Nominated)
     } else {
-        Life::Unschedulable
+        scheduler_says(pod).is_none().then_some(WaitsFor::Scheduler)
     }
 }
 

@@ -28,7 +28,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::objects::Objects;
-use crate::pods::{self, Life, amount};
+use crate::pods::{self, Life, WaitsFor, amount};
 use crate::problem::{Location, Problem, Severity};
 
 /// The version that this release reads and writes.
@@ -259,13 +259,11 @@ impl Reader<'_> {
     /// moments; whoever writes a file by hand forgets the condition.
     fn name_the_unjudged(&self, objects: &Objects, problems: &mut Vec<Problem>) {
         for ((namespace, name), pod) in &objects.pods {
-            let Some(spec) = pod.spec.as_ref().filter(|spec| pods::asks_for_gpus(spec)) else { continue };
             let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
             let is_judged = conditions.into_iter().any(|condition| condition.type_ == "PodScheduled");
-            let is_gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
-            let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
-            let waits = pods::life(pod) == Life::Waiting && pod.metadata.deletion_timestamp.is_none();
-            if !waits || is_judged || is_gated || nominated.is_some_and(|node| !node.is_empty()) {
+            let asks = pod.spec.as_ref().is_some_and(pods::asks_for_gpus);
+            let waits = pods::life(pod) == Life::Waiting && pods::waits_for(pod) == Some(WaitsFor::Scheduler);
+            if !asks || !waits || is_judged {
                 continue;
             }
             let place = self.item("Pod", Some(namespace), name).map(|pod| pod.place);

@@ -155,7 +155,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
         What::Queue => queue::told(question, decision, &args.name)?.value(),
         What::Policy => {
             let report = reported(decision, &args.name)?;
-            json!({"policy": report, "mode": mode(question, &report.policy)})
+            json!({"policy": report, "mode": question.mode(&report.policy)})
         }
         What::Node => {
             let nodes = &question.seen.inventory.nodes;
@@ -178,7 +178,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
             json!({"node": {
                 "name": id,
                 "policy": assignment.policy_of.get(id),
-                "mode": assignment.policy_of.get(id).and_then(|policy| mode(question, policy)),
+                "mode": assignment.policy_of.get(id).and_then(|policy| question.mode(policy)),
                 "held": node.hold.as_ref().map(ToString::to_string),
                 "sharing": question.seen.node(id).and_then(observe::NodeView::sharing_in_words),
                 "seats": seats,
@@ -236,21 +236,16 @@ fn reported<'a>(decision: &'a Decision, name: &str) -> Result<&'a PolicyReport, 
         .ok_or_else(|| unknown("policy", name, reports.iter().map(|report| report.policy.to_string())))
 }
 
-/// The mode of a policy.
-fn mode(question: &Question, policy: &PolicyName) -> Option<Mode> {
-    question.seen.policies.iter().find(|known| known.name == *policy).map(|known| known.mode)
-}
-
 /// Why nothing of what a policy plans is done, where that is so.
 fn not_applied(question: &Question, policy: &PolicyName) -> Option<&'static str> {
-    match mode(question, policy)? {
+    match question.mode(policy)? {
         Mode::Enforce => None,
         Mode::Preview => {
             Some("mode: Preview, so nothing of its plan is applied; set spec.mode to Enforce to apply it")
         }
-        Mode::Invalid => {
-            Some("what it says makes no sense, so no change starts; see what `slicewright plan` says of it")
-        }
+        Mode::Invalid => Some(
+            "a spec that makes no sense, so no change starts; `slicewright plan` says what is wrong with it",
+        ),
         Mode::Paused => Some("mode: Paused, so no change starts; set spec.mode to Enforce to go on"),
     }
 }

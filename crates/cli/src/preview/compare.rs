@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{Verdict, is_applied, mode_of, policy_digest};
+use super::{Verdict, is_applied, policy_digest};
 use crate::question::Question;
 
 /// The difference to another revision of the policies.
@@ -245,7 +245,7 @@ fn gpus(new: (&Question, &Decision), old: (&Question, &Decision)) -> Vec<GpuDiff
 /// The policies of both revisions whose mode is another one.
 fn modes(new: &Question, old: &Question) -> Vec<ModeChange> {
     let change = |policy: &PolicyName| {
-        let (before, after) = (mode_of(old, policy)?, mode_of(new, policy)?);
+        let (before, after) = (old.mode(policy)?, new.mode(policy)?);
         (before != after).then(|| ModeChange { policy: policy.clone(), before, after })
     };
     new.seen.policies.iter().filter_map(|policy| change(&policy.name)).collect()

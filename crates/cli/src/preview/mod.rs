@@ -377,14 +377,9 @@ impl Preview {
     }
 }
 
-/// The mode of a policy.
-fn mode_of(question: &Question, policy: &PolicyName) -> Option<Mode> {
-    question.seen.policies.iter().find(|known| known.name == *policy).map(|known| known.mode)
-}
-
 /// Whether what a policy plans is done, and not only shown.
 fn is_applied(question: &Question, policy: &PolicyName) -> bool {
-    mode_of(question, policy) != Some(Mode::Preview)
+    question.mode(policy) != Some(Mode::Preview)
 }
 
 fn policy_digest(question: &Question) -> String {

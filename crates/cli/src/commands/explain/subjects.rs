@@ -6,6 +6,7 @@ use std::io::Write;
 use api::foreign::{Notebook, Workload};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use observe::objects::{Key, Objects};
+use observe::pods::WaitsFor;
 use observe::{owners, pods};
 use planner::decide::Decision;
 use planner::names::RequestId;
@@ -190,19 +191,21 @@ fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> 
 
 /// What a pod waits for before it is planned for, where it asks for something and has no node.
 fn waits_first(pod: &Pod) -> Option<&'static str> {
-    let spec = pod.spec.as_ref().filter(|spec| pods::asks_for_gpus(spec))?;
-    if pods::life(pod) != pods::Life::Waiting {
+    let asks = pod.spec.as_ref().is_some_and(pods::asks_for_gpus);
+    if !asks || pods::life(pod) != pods::Life::Waiting {
         return None;
     }
-    let is_gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
-    Some(if pod.metadata.deletion_timestamp.is_some() {
-        "it is being deleted, so nothing is planned for it"
-    } else if is_gated {
-        "it has scheduling gates (spec.schedulingGates), so nothing is planned for it before they are removed"
-    } else if pods::scheduler_says(pod).is_some() {
-        "the scheduler frees a node for it (status.nominatedNodeName), so nothing is planned for it"
-    } else {
-        "the scheduler has not said that it finds no node for it (condition PodScheduled), so nothing is planned for it"
+    Some(match pods::waits_for(pod)? {
+        WaitsFor::Deletion => "it is being deleted, so nothing is planned for it",
+        WaitsFor::Gates => {
+            "it has scheduling gates (spec.schedulingGates), so nothing is planned for it before they are removed"
+        }
+        WaitsFor::Nominated => {
+            "the scheduler frees a node for it (status.nominatedNodeName), so nothing is planned for it"
+        }
+        WaitsFor::Scheduler => {
+            "the scheduler has not said that it finds no node for it (condition PodScheduled), so nothing is planned for it"
+        }
     })
 }
 
