@@ -362,9 +362,12 @@ fn library() -> PathBuf {
     library
 }
 
+/// As NVIDIA's plugin names it: a `+` is no character of a resource's name.
 fn resource(device: &str) -> String {
     let profile = device.split_once(':').map(|(_, place)| place.split_once('@').unwrap().0);
-    profile.map_or("nvidia.com/gpu".to_owned(), |profile| format!("nvidia.com/mig-{profile}"))
+    profile.map_or("nvidia.com/gpu".to_owned(), |profile| {
+        format!("nvidia.com/mig-{}", profile.replace('+', "."))
+    })
 }
 
 /// What a status tells, one line for each GPU, without those that are whole and free, and for each doubt.
