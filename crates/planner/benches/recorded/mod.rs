@@ -46,6 +46,7 @@ fn problem(file: &Value) -> (Inventory, Vec<Request>) {
 /// A snapshot of nodes that are all idle, and of pods that all wait.
 fn snapshot(snapshot: &Value) -> (Inventory, Vec<Request>) {
     let gib = |value: &Value| value.as_str().unwrap().trim_end_matches("Gi").parse::<i64>().unwrap() << 30;
+    let priority = |value: &Value| value.as_i64().map_or(0, |n| i32::try_from(n).unwrap());
     let milli = |value: &Value| value.as_str().unwrap().parse::<i64>().unwrap() * 1_000;
     let (mut builder, mut requests) = (fleet(), Vec::new());
     for object in snapshot["objects"].as_array().unwrap() {
@@ -73,7 +74,8 @@ fn snapshot(snapshot: &Value) -> (Inventory, Vec<Request>) {
             let since: jiff::Timestamp = since.parse().unwrap();
             let mut wants = request(name)
                 .takes(milli(&asks["cpu"]), gib(&asks["memory"]))
-                .since(since.as_second() - at(0).as_second());
+                .since(since.as_second() - at(0).as_second())
+                .priority(priority(&object["spec"]["priority"]));
             for (resource, count) in asks.as_object().unwrap() {
                 if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
                     wants = wants.asks(profile, count.as_str().unwrap().parse().unwrap());

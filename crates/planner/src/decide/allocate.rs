@@ -14,6 +14,7 @@ use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Node, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
 use crate::offered::Offered;
+use crate::solver::RowIndex;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -67,10 +68,8 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
     let mut left: Vec<(usize, &'a Request)> = Vec::new();
     for g in order {
         let group = &world.groups[g];
-        let quota = &mut quotas[g];
-        let mut waiting = group.requests.iter().copied();
-        let total: i64 = quota.iter().map(|(_, n)| n).sum();
-        for request in waiting.by_ref().take(usize::try_from(total).unwrap_or(0)) {
+        let Some(quota) = chosen.program.demand[g].and_then(|row| quotas.get_mut(&row)) else { continue };
+        for request in group.requests.iter().copied().take(chosen.served(g)) {
             let place = quota.iter_mut().filter(|(_, n)| *n > 0).find_map(|(nodes, n)| {
                 let served = pools.take(nodes, request)?;
                 *n -= 1;
@@ -111,25 +110,27 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
     allocation
 }
 
-/// For each group, how many of it are served on which nodes: on one of a
+/// For each row of demand, how many are served on which nodes: on one of a
 /// cell's, or, where nodes are looked at one by one, on each.
-type Quotas<'a> = Vec<Vec<(Vec<&'a NodeName>, i64)>>;
+type Quotas<'a> = BTreeMap<RowIndex, Vec<(Vec<&'a NodeName>, i64)>>;
 
 fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
     let Chosen { world, turns: _, program, solved, copies } = chosen;
-    let mut quotas: Quotas<'a> = vec![vec![]; world.groups.len()];
+    let mut quotas: Quotas<'a> = BTreeMap::new();
     let mut served: Vec<_> = program.served.iter().collect();
     served.sort_by_key(|(group, cell, _)| (*group, *cell));
     for (group, cell, extra) in served {
+        let Some(row) = program.demand[*group] else { continue };
+        let quota = quotas.entry(row).or_default();
         let nodes = &world.cells[*cell].nodes;
         let part = program.part_cells.iter().position(|c| c == cell);
         let Some((part, copies)) = part.and_then(|p| Some((&program.parts[p], copies.get(p)?))) else {
-            quotas[*group].push((nodes.clone(), solved.extras[*extra]));
+            quota.push((nodes.clone(), solved.extras[*extra]));
             continue;
         };
         let Some(position) = part.extras.iter().position(|e| e == extra) else { continue };
         let each = nodes.iter().zip(copies).map(|(node, copy)| (vec![*node], copy.extras[position]));
-        quotas[*group].extend(each.filter(|(_, n)| *n > 0));
+        quota.extend(each.filter(|(_, n)| *n > 0));
     }
     quotas
 }

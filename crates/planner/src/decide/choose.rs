@@ -106,14 +106,15 @@ impl Chosen<'_> {
         self
     }
 
+    /// How many of a group are served: its oldest.
+    pub(super) fn served(&self, group: usize) -> usize {
+        let unserved = usize::try_from(self.program.unserved[group].count(&self.solved));
+        self.world.groups[group].requests.len().saturating_sub(unserved.unwrap_or(usize::MAX))
+    }
+
     /// With what becomes of those whose turn it was.
     fn seen(mut self) -> Self {
-        let counts = self.program.unserved.iter().map(|unserved| unserved.count(&self.solved));
-        let all = self.world.groups.iter().map(|group| group.requests.len());
-        let served: Vec<usize> = all
-            .zip(counts)
-            .map(|(all, unserved)| all.saturating_sub(usize::try_from(unserved).unwrap_or(usize::MAX)))
-            .collect();
+        let served: Vec<usize> = (0..self.world.groups.len()).map(|g| self.served(g)).collect();
         self.turns = self.turns.seen(|group, place| place < served[group]);
         // It is known who is served, so it is known how much is.
         for (level, solved) in self.program.levels.iter().zip(&mut self.solved.levels) {
@@ -185,7 +186,8 @@ fn is_better_than_any_that_goes_on(
     let Memo { targets, answers, .. } = memo;
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way), targets);
     let mut program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
-    if world.groups.len() > MANY_KINDS {
+    let kinds = program.kinds();
+    if kinds > MANY_KINDS {
         // Whoever could serve more than is asked for could serve less, and one row is less work than two.
         program.demand.iter().flatten().for_each(|row| program.instance.rows[*row].sense = Sense::AtLeast);
     }
@@ -211,7 +213,7 @@ fn is_better_than_any_that_goes_on(
         let Some(certain) = program.instance.certain_value(k) else {
             // With many kinds even the relaxation takes long; mostly the slices alone say it.
             if !are_many
-                && world.groups.len() > MANY_KINDS
+                && kinds > MANY_KINDS
                 && value < answers.bound_of(&program.without_rooms(&world, k + 1), &held)
             {
                 return true;

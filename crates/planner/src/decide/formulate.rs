@@ -2,6 +2,7 @@
 //! each choice costs at which level of the objective.
 
 mod bounds;
+mod demand;
 mod orders;
 mod room;
 mod roomless;
@@ -14,6 +15,7 @@ use mig::Layout;
 
 pub(super) use self::bounds::bounds;
 use self::bounds::present;
+use self::demand::Demand;
 pub(super) use self::seats::common;
 use self::seats::{most, seats, spare_unit};
 use super::reach::Reach;
@@ -145,9 +147,9 @@ pub(super) struct Program {
     pub(super) classes: Vec<usize>,
     /// What those others cost, and the groups that cannot be served, by level.
     pub(super) constants: Vec<i64>,
-    /// Served pods of a group in a cell: `(group, cell, extra)`.
+    /// Served pods in a cell: `(group, cell, extra)`. Of groups that share a row it is the first of them, for all.
     pub(super) served: Vec<(usize, usize, usize)>,
-    /// The row of each group's demand, if it can be served at all.
+    /// The row of each group's demand, if it can be served at all: one for all groups that differ in their priority alone.
     pub(super) demand: Vec<Option<RowIndex>>,
     /// Unserved pods, by group.
     pub(super) unserved: Vec<Unserved>,
@@ -158,6 +160,11 @@ pub(super) struct Program {
 }
 
 impl Program {
+    /// How many rows demand has.
+    pub(super) fn kinds(&self) -> usize {
+        self.demand.iter().flatten().collect::<BTreeSet<_>>().len()
+    }
+
     /// Who is served is looked at node by node, and of what is reported the
     /// bounds are of use.
     pub(super) fn asked<'o>(&self, orders: &'o Orders) -> Asked<'o> {
@@ -230,7 +237,7 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
         offered: vec![],
     };
     building.rows();
-    let (demand, unserved) = building.demand();
+    let demand = building.demand();
     let served = building.serving(&demand);
     building.room(&served);
     building.shares(&served);
@@ -244,6 +251,7 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
             (c, solver::Part { copies, ..part })
         })
         .unzip();
+    let Demand { rows: demand, unserved, .. } = demand;
     Program { instance, levels: costs, classes, constants, served, demand, unserved, parts, part_cells }
 }
 
@@ -349,81 +357,24 @@ impl Building<'_, '_> {
         u64::MAX - position as u64
     }
 
-    /// For each group that can be served at all: served + unserved = asked.
-    /// Returns the row of each, and who is unserved of each.
-    fn demand(&mut self) -> (Vec<Option<RowIndex>>, Vec<Unserved>) {
-        let world = self.world;
-        let ages = self.costs.contains(&Level::Age).then(|| ranks(world));
-        let mut can_be_served = vec![false; world.groups.len()];
-        for (c, cell) in world.cells.iter().enumerate() {
-            for g in &cell.groups {
-                can_be_served[*g] |= self.reach.serves(c, &world.groups[*g]);
-            }
-        }
-        let demand = world.groups.iter().enumerate().map(|(g, group)| {
-            let asked = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
-            let priority = std::cmp::Reverse(group.priority);
-            let (level, turn) =
-                (Level::Unserved(priority, Counted::Slices), Level::Unserved(priority, Counted::Turns));
-            let gang = Level::Unserved(priority, Counted::Gangs);
-            let of_gang = if group.of_gang { group.weight() } else { 0 };
-            let turns = self.turns.served[g];
-            if !can_be_served[g] {
-                let age = ages.as_ref().map_or(0, |ages| ages[g].iter().sum());
-                let unserved = |weight: i64| weight.saturating_mul(asked);
-                let slices = [(gang, unserved(of_gang)), (level, unserved(group.weight()))];
-                let costs = self.costs(&[slices[0], slices[1], (turn, turns), (Level::Age, age)]);
-                self.constants.iter_mut().zip(costs).for_each(|(constant, cost)| *constant += cost);
-                return (None, Unserved::Certain(asked));
-            }
-            let row = self.row(Sense::Equal, asked);
-            let is_asked =
-                matches!(self.question, Question::Turns { priority } if priority == group.priority);
-            let extras = match &ages {
-                _ if is_asked || ages.is_none() && turns > 0 => {
-                    // First those who are not in question: the youngest.
-                    let of_all = |turn_cost| {
-                        self.costs(&[(gang, of_gang), (level, group.weight()), (turn, turn_cost)])
-                    };
-                    let (rest, first) = (of_all(0), of_all(1));
-                    let rest = self.extra(asked - turns, vec![(row, 1)], rest);
-                    vec![rest, self.extra(turns, vec![(row, 1)], first)]
-                }
-                Some(ages) => (0_i64..)
-                    .zip(&ages[g])
-                    .map(|(younger, age)| {
-                        let in_turn = i64::from(younger >= asked - turns);
-                        let slices = [(gang, of_gang), (level, group.weight())];
-                        let costs = self.costs(&[slices[0], slices[1], (turn, in_turn), (Level::Age, *age)]);
-                        self.extra(1, vec![(row, 1)], costs)
-                    })
-                    .collect(),
-                None => {
-                    let costs = self.costs(&[(gang, of_gang), (level, group.weight())]);
-                    vec![self.extra(asked, vec![(row, 1)], costs)]
-                }
-            };
-            (Some(row), Unserved::Counted(extras))
-        });
-        demand.unzip()
-    }
-
-    /// Served pods of each group in each cell that could serve it.
-    fn serving(&mut self, rows: &[Option<RowIndex>]) -> Vec<(usize, usize, usize)> {
+    /// Served pods of each row in each cell that could serve them.
+    fn serving(&mut self, demand: &Demand) -> Vec<(usize, usize, usize)> {
         let world = self.world;
         let mut served = Vec::new();
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
                 let group = &world.groups[*g];
-                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, group)) else { continue };
+                let Some(upper) = demand.asked.get(g).filter(|_| self.reach.serves(c, group)) else {
+                    continue;
+                };
+                let Some(row) = demand.rows[*g] else { continue };
                 let mut coefficients = vec![(row, 1)];
                 for (offered, n) in group.wants() {
                     coefficients.push((self.supply[&(c, offered)], -i32::try_from(n).unwrap_or(i32::MAX)));
                 }
-                let upper = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
                 let asked_for = matches!(self.question, Question::Served { group } if group == *g);
                 let costs = if asked_for { self.costs(&[(Level::Served, 1)]) } else { vec![] };
-                let extra = self.extra(upper, coefficients, costs);
+                let extra = self.extra(*upper, coefficients, costs);
                 self.own[c].extras.push(extra);
                 served.push((*g, c, extra));
             }
@@ -566,22 +517,4 @@ fn preference(class: &Class<'_>, target: &Target) -> i64 {
     mix(target.layout.map_or(u64::MAX, Layout::bits));
     mix(class.cell as u64);
     i64::try_from(1 + hash % 997).unwrap_or(1)
-}
-
-/// For each group, what it costs in age to leave its youngest request
-/// unserved, then its second youngest, and so on: the rank of the request
-/// among all that wait, the youngest being 1.
-fn ranks(world: &World<'_>) -> Vec<Vec<i64>> {
-    let mut waiting: Vec<_> = world
-        .groups
-        .iter()
-        .enumerate()
-        .flat_map(|(g, group)| group.requests.iter().map(move |request| (request.since, &request.id, g)))
-        .collect();
-    waiting.sort_by(|a, b| b.cmp(a));
-    let mut ranks = vec![Vec::new(); world.groups.len()];
-    for (rank, (_, _, g)) in (1..).zip(waiting) {
-        ranks[g].push(rank);
-    }
-    ranks
 }

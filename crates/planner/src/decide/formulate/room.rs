@@ -24,18 +24,16 @@ impl Building<'_, '_> {
             let Some(room) = &cell.room else { continue };
             // They are in the order of the cells.
             let first = served.partition_point(|(_, cell, _)| *cell < c);
-            let here: Vec<(usize, &Room, usize)> = served[first..]
+            let here: Vec<(usize, &Room, i64)> = served[first..]
                 .iter()
                 .take_while(|(_, cell, _)| *cell == c)
-                .map(|(g, _, extra)| (*extra, &world.groups[*g].takes, world.groups[*g].requests.len()))
+                .map(|(g, _, extra)| (*extra, &world.groups[*g].takes, self.instance.extras[*extra].upper))
                 .collect();
             for (number, kind) in (0..).zip(kinds) {
                 let takes = |room: &Room| kind(room).0.max(0);
                 let free = kind(room).1;
-                let all = here.iter().fold(0_i64, |sum, (_, t, n)| {
-                    let n = i64::try_from(*n).unwrap_or(i64::MAX);
-                    sum.saturating_add(takes(t).saturating_mul(n))
-                });
+                let all =
+                    here.iter().fold(0_i64, |sum, (_, t, n)| sum.saturating_add(takes(t).saturating_mul(*n)));
                 if all <= free {
                     continue;
                 }

@@ -4,12 +4,16 @@
 //! part of a search. Without rooms those who ask for the same slices are alike. Nothing that can be done is lost with
 //! the rows, so what cannot be had without them cannot be had with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::world::World;
 use super::Program;
+use crate::offered::Offered;
 use crate::solver::{Extra, Instance, RowIndex, Sense};
+
+/// Priorities, whether it is of a gang, and what is asked for.
+type Asks = (BTreeSet<i32>, bool, Vec<(Offered, u32)>);
 
 /// Coefficients and costs of extras that are one.
 type Alike = (Vec<(RowIndex, i32)>, Vec<i64>);
@@ -30,12 +34,19 @@ impl Program {
                 merged[*row] = None;
             }
         }
-        let mut first = BTreeMap::new();
+        // Who asks in each row, and at which priorities: what they ask for is the same.
+        let mut asks: BTreeMap<RowIndex, Asks> = BTreeMap::new();
         for (group, row) in world.groups.iter().zip(&self.demand) {
             if let Some(row) = row {
-                let alike = (group.priority, group.of_gang, group.wants().collect::<Vec<_>>());
-                merged[*row] = Some(*first.entry(alike).or_insert(*row));
+                let (priorities, ..) = asks
+                    .entry(*row)
+                    .or_insert_with(|| (BTreeSet::new(), group.of_gang, group.wants().collect()));
+                priorities.insert(group.priority);
             }
+        }
+        let mut first = BTreeMap::new();
+        for (row, asks) in asks {
+            merged[row] = Some(*first.entry(asks).or_insert(row));
         }
         let mut instance = Instance { levels, ..Instance::default() };
         let mut position: Vec<Option<RowIndex>> = vec![None; merged.len()];
