@@ -15,11 +15,13 @@ pub(super) struct Decisions {
     /// Whether somebody stops after so much work: an answer that was known counts as much as one that was not, so that
     /// they stop at the same question.
     counts_work: bool,
+    /// So many of the first levels are decided.
+    pub(super) levels: usize,
 }
 
 impl Decisions {
     pub(super) fn new(counts_work: bool) -> Self {
-        Self { known: HashMap::new(), counts_work }
+        Self { known: HashMap::new(), counts_work, levels: usize::MAX }
     }
 
     /// The best choice, if one is found.

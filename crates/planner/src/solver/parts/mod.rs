@@ -99,6 +99,9 @@ const FEW: Effort = Effort { nodes: 400 };
 const PATTERN: u64 = 400;
 /// Searches among some copies for something better, at all levels together; and as many for one level alone.
 const REPAIRS: usize = 60;
+/// So many levels are decided when copies are, from the one on that is looked at. Where there are more, which is so with many
+/// priorities, most of the work would be for those that a later one of these decisions makes anew.
+const DECIDED: usize = 4;
 /// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
 const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
@@ -231,10 +234,12 @@ fn serve_by_patterns(
     is_out_of_reach: &dyn Fn(&[i64], i64) -> bool,
 ) -> Option<(Option<Settled>, Vec<Proof>)> {
     let model = Model { worth: asked.worth, ..Model::new(instance, parts, first) };
-    let start = State::from_copies(&model, asked.start.copies).and_then(|state| {
-        let values = state.values(&model)?;
-        known.as_ref().is_none_or(|known| values < *known).then_some((state, values))
-    });
+    let given = State::from_copies(&model, asked.start.copies);
+    let given = given.and_then(|state| state.values(&model).map(|values| (state, values)));
+    // Mostly first fit serves all of the first ones of many priorities, and nothing has to be searched for them.
+    let first_fit = || (model.levels > DECIDED).then(|| fill::start(&model, asked.orders)).flatten();
+    let start = given.or_else(first_fit);
+    let start = start.filter(|(_, values)| known.as_ref().is_none_or(|known| values < known));
     let (found, best) = match start {
         Some((state, values)) => (Some(state), Some(values)),
         None => (None, known),
@@ -396,6 +401,7 @@ fn serve(
             None if level == 0 => vec![],
             None => return None,
         };
+        decisions.levels = level + DECIDED;
         let agrees = (0..level).all(|k| together.level(k).value == held[k]);
         let mut bound = if agrees { together.level(level).bound } else { i64::MIN };
         if best.as_ref().is_some_and(|best| best[level] <= bound) {

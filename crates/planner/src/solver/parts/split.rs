@@ -1,6 +1,8 @@
 //! Decides some copies again together, while all others stay as they are: the remainder of the relaxation,
 //! halves of copies that were decided together, and a few copies at a time that are improved.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use super::decisions::Decisions;
@@ -235,7 +237,7 @@ impl State {
         open: &Open<'_>,
         (effort, decisions): (Effort, &mut Decisions),
     ) -> Option<()> {
-        let sub = Sub::new(model, self, open);
+        let sub = Sub::new(model, self, open).up_to(decisions.levels);
         let solved = decisions.solve(&sub.instance, effort)?;
         self.take(model, open, (&sub, &solved));
         Some(())
@@ -252,7 +254,8 @@ impl State {
     ) -> Option<()> {
         let kinds: Vec<(usize, i64)> = pieces.iter().map(|piece| (piece.kind, piece.copies)).collect();
         let open = Open { pieces: &kinds, rest: false };
-        let sub = Sub::new(model, self, &open);
+        let sub = Sub::new(model, self, &open).up_to(decisions.levels);
+        let needed = needed.min(sub.instance.levels);
         let solved = match sub.choice(pieces) {
             Some(choice) => decisions.improve(&sub.instance, effort, Known { choice, best_at, needed }),
             None => decisions.solve(&sub.instance, effort),
@@ -357,6 +360,18 @@ impl Sub {
             }
         }
         Self { instance, first_extra }
+    }
+
+    /// The same at so many of the first levels.
+    fn up_to(mut self, levels: usize) -> Self {
+        let Instance { classes, extras, levels: all, .. } = &mut self.instance;
+        if levels < *all {
+            *all = levels;
+            let columns = classes.iter_mut().flat_map(|class| Arc::make_mut(&mut class.columns));
+            columns.for_each(|column| column.costs.truncate(levels));
+            extras.iter_mut().for_each(|extra| extra.costs.truncate(levels));
+        }
+        self
     }
 
     /// What these pieces do as a choice of the instance, where they are what is open and what they leave undone is
