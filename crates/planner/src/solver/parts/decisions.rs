@@ -15,13 +15,46 @@ pub(super) struct Decisions {
     /// Whether somebody stops after so much work: an answer that was known counts as much as one that was not, so that
     /// they stop at the same question.
     counts_work: bool,
-    /// So many of the first levels are decided.
-    pub(super) levels: usize,
+    /// The levels that are decided.
+    pub(super) span: Span,
+}
+
+/// Some of the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// So many of the first are taken as one: nothing is lost at any of them yet, so nothing is where their sum is nought.
+    pub(super) as_one: usize,
+    /// The first that is left out.
+    pub(super) end: usize,
+}
+
+impl Span {
+    /// All levels, each by itself.
+    pub(super) const ALL: Self = Self { as_one: 0, end: usize::MAX };
+
+    /// So many of the first levels, where some are taken as one: none of a part of these.
+    pub(super) fn first(self, levels: usize) -> usize {
+        match levels.min(self.end) {
+            levels if self.as_one < 2 => levels,
+            levels if levels < self.as_one => 0,
+            levels => levels + 1 - self.as_one,
+        }
+    }
+
+    /// What something costs at the levels of the span.
+    pub(super) fn of(self, costs: &mut Vec<i64>) {
+        costs.truncate(self.end);
+        if self.as_one >= 2 && costs.len() > 1 {
+            let first = self.as_one.min(costs.len());
+            let sum = costs.drain(..first).sum();
+            costs.insert(0, sum);
+        }
+    }
 }
 
 impl Decisions {
     pub(super) fn new(counts_work: bool) -> Self {
-        Self { known: HashMap::new(), counts_work, levels: usize::MAX }
+        Self { known: HashMap::new(), counts_work, span: Span::ALL }
     }
 
     /// The best choice, if one is found.

@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 
 pub use self::alike::MANY_THINGS;
 pub use self::asked::{Asked, InTurn, Known};
-use self::decisions::Decisions;
+use self::decisions::{Decisions, Span};
 use self::fill::Filling;
 use self::guide::Guide;
 use self::master::{Pool, relax};
@@ -99,8 +99,9 @@ const FEW: Effort = Effort { nodes: 400 };
 const PATTERN: u64 = 400;
 /// Searches among some copies for something better, at all levels together; and as many for one level alone.
 const REPAIRS: usize = 60;
-/// So many levels are decided when copies are, from the one on that is looked at. Where there are more, which is so with many
-/// priorities, most of the work would be for those that a later one of these decisions makes anew.
+/// So many levels are decided when copies are, from the one on that is looked at, and those before it at which nothing is lost
+/// count as one. Otherwise, with many priorities, most of the work would be for those that are met anyhow, and for those that
+/// a later decision makes anew.
 const DECIDED: usize = 4;
 /// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
@@ -373,6 +374,7 @@ fn serve(
     let (mut level, mut refilled) = (0, false);
     let (mut repairs, mut repairs_alone) = (REPAIRS, REPAIRS);
     let allowance = || Allowance::of(work.min(REPAIRS_OF_A_LEVEL));
+    let least: Vec<i64> = (0..model.levels).map(|level| model.instance.least(level)).collect();
     loop {
         if level == model.levels {
             // Only what all of this leaves open is searched for in another way, so that what it proves stays as
@@ -401,7 +403,11 @@ fn serve(
             None if level == 0 => vec![],
             None => return None,
         };
-        decisions.levels = level + DECIDED;
+        let is_long = model.levels > DECIDED;
+        if is_long {
+            let as_one = held.iter().zip(&least).take_while(|(value, least)| value <= least).count();
+            decisions.span = Span { as_one, end: level + DECIDED };
+        }
         let agrees = (0..level).all(|k| together.level(k).value == held[k]);
         let mut bound = if agrees { together.level(level).bound } else { i64::MIN };
         if best.as_ref().is_some_and(|best| best[level] <= bound) {
@@ -411,10 +417,16 @@ fn serve(
         let relaxed = relax(model, &mut pool, &held, (PATTERN, Allowance::of(u64::MAX)))?;
 
         bound = bound.max(relaxed.bound);
+        let mut proof = Proof { held: held.clone(), bound, is_tightened: false };
+        // A bound that is too low at one level is so at all levels after it, and each is searched for nothing.
+        if is_long && best.as_ref().is_some_and(|best| best[level] > bound) {
+            proof.tighten(model.instance);
+            bound = proof.bound;
+        }
         let guide = Guide::new(&pool, relaxed.prices.clone());
         let is_out = is_out_of_reach(&held, bound);
         if is_out && !is_question {
-            proofs.push(Proof { held, bound, is_tightened: false });
+            proofs.push(proof);
             break;
         }
         let is_at_bound = |best: &Option<Vec<i64>>| {
@@ -446,10 +458,9 @@ fn serve(
         }
         guides.insert(level, guide);
         if is_out {
-            proofs.push(Proof { held, bound, is_tightened: false });
+            proofs.push(proof);
             break;
         }
-        let mut proof = Proof { held, bound, is_tightened: false };
         if !counts_work
             && !agrees
             && best.as_ref().is_some_and(|best| is_last(best, &proof, together, &proofs))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use std::collections::BTreeMap;
 
-use super::decisions::Decisions;
+use super::decisions::{Decisions, Span};
 use super::model::{Model, Piece};
 use super::price::{BITS, Pattern, Prices, in_whole_units};
 use super::shape::Block;
@@ -237,7 +237,7 @@ impl State {
         open: &Open<'_>,
         (effort, decisions): (Effort, &mut Decisions),
     ) -> Option<()> {
-        let sub = Sub::new(model, self, open).up_to(decisions.levels);
+        let sub = Sub::new(model, self, open).at(decisions.span);
         let solved = decisions.solve(&sub.instance, effort)?;
         self.take(model, open, (&sub, &solved));
         Some(())
@@ -254,8 +254,8 @@ impl State {
     ) -> Option<()> {
         let kinds: Vec<(usize, i64)> = pieces.iter().map(|piece| (piece.kind, piece.copies)).collect();
         let open = Open { pieces: &kinds, rest: false };
-        let sub = Sub::new(model, self, &open).up_to(decisions.levels);
-        let needed = needed.min(sub.instance.levels);
+        let sub = Sub::new(model, self, &open).at(decisions.span);
+        let [best_at, needed] = [best_at, needed].map(|levels| decisions.span.first(levels));
         let solved = match sub.choice(pieces) {
             Some(choice) => decisions.improve(&sub.instance, effort, Known { choice, best_at, needed }),
             None => decisions.solve(&sub.instance, effort),
@@ -362,14 +362,14 @@ impl Sub {
         Self { instance, first_extra }
     }
 
-    /// The same at so many of the first levels.
-    fn up_to(mut self, levels: usize) -> Self {
-        let Instance { classes, extras, levels: all, .. } = &mut self.instance;
-        if levels < *all {
-            *all = levels;
+    /// The same at some of the levels.
+    fn at(mut self, span: Span) -> Self {
+        if span != Span::ALL {
+            let Instance { classes, extras, levels, .. } = &mut self.instance;
+            *levels = span.first(*levels);
             let columns = classes.iter_mut().flat_map(|class| Arc::make_mut(&mut class.columns));
-            columns.for_each(|column| column.costs.truncate(levels));
-            extras.iter_mut().for_each(|extra| extra.costs.truncate(levels));
+            columns.for_each(|column| span.of(&mut column.costs));
+            extras.iter_mut().for_each(|extra| span.of(&mut extra.costs));
         }
         self
     }
