@@ -103,6 +103,8 @@ const REPAIRS: usize = 60;
 /// count as one. Otherwise, with many priorities, most of the work would be for those that are met anyhow, and for those that
 /// a later decision makes anew.
 const DECIDED: usize = 4;
+/// So many levels are looked at without that.
+const FEW_LEVELS: usize = 2;
 /// Operations ([`work`](super::work)) for them at each level. Whatever they find, they mostly find
 /// in half as many, and where the bound is out of reach all of them are for nothing.
 const REPAIRS_OF_A_LEVEL: u64 = 950_000_000;
@@ -238,7 +240,7 @@ fn serve_by_patterns(
     let given = State::from_copies(&model, asked.start.copies);
     let given = given.and_then(|state| state.values(&model).map(|values| (state, values)));
     // Mostly first fit serves all of the first ones of many priorities, and nothing has to be searched for them.
-    let first_fit = || (model.levels > DECIDED).then(|| fill::start(&model, asked.orders)).flatten();
+    let first_fit = || (model.levels > FEW_LEVELS).then(|| fill::start(&model, asked.orders)).flatten();
     let start = given.or_else(first_fit);
     let start = start.filter(|(_, values)| known.as_ref().is_none_or(|known| values < known));
     let (found, best) = match start {
@@ -403,7 +405,7 @@ fn serve(
             None if level == 0 => vec![],
             None => return None,
         };
-        let is_long = model.levels > DECIDED;
+        let is_long = model.levels > FEW_LEVELS;
         if is_long {
             let as_one = held.iter().zip(&least).take_while(|(value, least)| value <= least).count();
             decisions.span = Span { as_one, end: level + DECIDED };
