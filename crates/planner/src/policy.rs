@@ -118,6 +118,12 @@ impl LayoutPolicy {
             Self::Static { gpus } => gpus.iter().any(|rule| rule.cut == StaticCut::MigOff),
         }
     }
+
+    /// Whether requests of one priority are served in turn, the oldest first.
+    #[must_use]
+    pub fn serves_in_turn(&self) -> bool {
+        matches!(self, Self::DemandDriven { order: Order::OldestFirst, .. })
+    }
 }
 
 /// Who comes first among requests of one priority that want the same nodes.

@@ -2,7 +2,7 @@
 //! Nodes that have to be considered individually: those on which a request needs several slices, and those
 //! whose CPU, memory, ephemeral storage or pod slots may run out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mig::ProfileName;
 
@@ -56,7 +56,24 @@ pub(super) struct Group<'a> {
     pub(super) shares: Vec<Whose>,
 }
 
+/// What requests have in common that are one another's equals to any node: all but their priorities.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Kind<'g> {
+    slices: &'g BTreeMap<ProfileName, u32>,
+    whole: u32,
+    shared: &'g BTreeMap<Offered, u32>,
+    nodes: &'g [bool],
+    takes: Room,
+    shares: &'g [Whose],
+}
+
 impl<'a> Group<'a> {
+    /// What it has in common with groups of other priorities.
+    pub(super) fn kind(&self) -> Kind<'_> {
+        let Self { slices, whole, shared, nodes, takes, shares, .. } = self;
+        Kind { slices, whole: *whole, shared, nodes, takes: *takes, shares }
+    }
+
     /// The same of one of its requests alone.
     pub(super) fn alone(&self, request: &'a Request) -> Self {
         Self { requests: vec![request], ..self.clone() }
@@ -142,7 +159,12 @@ pub(super) fn group<'a>(
     });
     let mut alone: Vec<Alone> = alone.collect();
     let groups = merge(inventory, groups, &alone);
-    if groups.len() > MANY_THINGS && alone.contains(&Alone::ForItsRoom) {
+    let kinds = if policies.iter().any(|policy| policy.layout.serves_in_turn()) {
+        groups.len()
+    } else {
+        groups.iter().map(Group::kind).collect::<HashSet<_>>().len()
+    };
+    if kinds > MANY_THINGS && alone.contains(&Alone::ForItsRoom) {
         alone.iter_mut().filter(|alone| **alone == Alone::No).for_each(|alone| *alone = Alone::AmongMany);
     }
     (groups, alone)

@@ -35,7 +35,7 @@ use crate::demand::{Apart, Request};
 use crate::inventory::{Inventory, Node};
 use crate::names::{NodeName, RequestId};
 use crate::plan::UnderWay;
-use crate::policy::{LayoutPolicy, Order, Policy};
+use crate::policy::Policy;
 use crate::report::{Broken, Help, Outcome, Report, Why};
 use crate::solver::SolveError;
 
@@ -332,9 +332,6 @@ impl Choice<'_, '_> {
 
     /// Whether anybody is served in turn.
     fn is_in_turn(&self) -> bool {
-        let is_in_turn = |policy: &Policy| {
-            matches!(&policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
-        };
-        self.fleet.2.iter().any(is_in_turn)
+        self.fleet.2.iter().any(|policy| policy.layout.serves_in_turn())
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
 use super::turn::{Queue, Start, Turn, Turns};
 use super::world::World;
-use crate::policy::{LayoutPolicy, Order, Policy};
+use crate::policy::Policy;
 use crate::solver::{
     Answers, Asked, Copy, Decided, Effort, InTurn, Instance, KINDS_IN_TURN, Known, MANY_KINDS, Memory,
     Orders, RowIndex, SolveError, are_many,
@@ -190,16 +190,11 @@ impl Turns {
     }
 }
 
-/// Whether a policy serves the oldest first.
-pub(super) fn is_queue(policy: &Policy) -> bool {
-    matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
-}
-
 /// The first policy that serves the oldest first and has a node that a group may use.
 pub(super) fn oldest_first<'a>(world: &World<'a>, group: usize) -> Option<&'a Policy> {
     let cells = world.cells.iter().filter(|cell| cell.groups.contains(&group));
     let policies: BTreeSet<usize> = cells.filter_map(|cell| cell.policy).collect();
-    policies.into_iter().map(|policy| world.policies[policy]).find(|policy| is_queue(policy))
+    policies.into_iter().map(|policy| world.policies[policy]).find(|policy| policy.layout.serves_in_turn())
 }
 
 /// Asks one program about the requests of one priority.

@@ -11,6 +11,7 @@ mod eligible;
 mod first_fit;
 mod oldest_first;
 mod oracle;
+mod priorities;
 mod promises;
 mod promises_by_proof;
 mod properties;

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::turns::{is_queue, oldest_first};
+use super::super::turns::oldest_first;
 use super::super::world::World;
 use super::{Allocation, Pools};
 use crate::demand::Request;
@@ -105,7 +105,11 @@ impl<'w, 'a> Queue<'w, 'a> {
             .keys()
             .map(|name| {
                 let policy = policy_of(world, name);
-                Place { name, in_turn: policy.is_some_and(is_queue), shares: policy.map_or(&[], shares_of) }
+                Place {
+                    name,
+                    in_turn: policy.is_some_and(|policy| policy.layout.serves_in_turn()),
+                    shares: policy.map_or(&[], shares_of),
+                }
             })
             .collect();
         let has_shares = places.iter().any(|place| !place.shares.is_empty());

@@ -7,14 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use mig::ProfileName;
-
 use super::super::group::Group;
-use super::super::shares::Whose;
 use super::super::world::World;
 use super::{Building, Counted, Level, Question, Unserved};
-use crate::inventory::Room;
-use crate::offered::Offered;
 use crate::solver::{RowIndex, Sense};
 
 /// The demand as rows, by group.
@@ -25,24 +20,6 @@ pub(super) struct Demand {
     pub(super) unserved: Vec<Unserved>,
     /// How many requests the row has, by the first of its groups.
     pub(super) asked: BTreeMap<usize, i64>,
-}
-
-/// What groups have in common that share a row.
-#[derive(PartialEq, Eq, Hash)]
-struct Kind<'g> {
-    slices: &'g BTreeMap<ProfileName, u32>,
-    whole: u32,
-    shared: &'g BTreeMap<Offered, u32>,
-    nodes: &'g [bool],
-    takes: Room,
-    shares: &'g [Whose],
-}
-
-impl<'g> Kind<'g> {
-    fn of(group: &'g Group<'_>) -> Self {
-        let Group { slices, whole, shared, nodes, takes, shares, .. } = group;
-        Self { slices, whole: *whole, shared, nodes, takes: *takes, shares }
-    }
 }
 
 impl Building<'_, '_> {
@@ -89,7 +66,7 @@ impl Building<'_, '_> {
                 kinds.push(vec![g]);
                 continue;
             }
-            let position = *position.entry(Kind::of(group)).or_insert(kinds.len());
+            let position = *position.entry(group.kind()).or_insert(kinds.len());
             match kinds.get_mut(position) {
                 Some(kind) => kind.push(g),
                 None => kinds.push(vec![g]),
@@ -178,4 +155,81 @@ fn ranks(world: &World<'_>) -> Vec<Vec<i64>> {
         ranks[g].push(rank);
     }
     ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::memo::Targets;
+    use super::super::super::turn::{Start, Turns};
+    use super::super::super::world::Grain;
+    use super::super::{Program, formulate};
+    use super::*;
+    use crate::demand::Request;
+    use crate::solver::Row;
+    use crate::testing::{a100, fleet, node, policy, request};
+
+    /// The program for a node with eight GPUs, and pods of two kinds and three priorities. `in_turn`: whose turn it is asked.
+    fn program(question: Question, in_turn: &[usize]) -> Program {
+        let eight = (0..8).fold(node(), |node, _| node.gpu(a100()));
+        let inventory = fleet().node("n1", eight).build();
+        let ask = |(i, profile): (i32, &&str)| {
+            let name = format!("wait-{i}");
+            request(&name).asks(profile, 1).since(i64::from(i)).priority(i % 3).build()
+        };
+        let profiles = ["1g.10gb", "7g.80gb"].repeat(6);
+        let requests: Vec<Request> = (0..).zip(&profiles).map(ask).collect();
+        let (policies, mut kept) = ([policy("p").build()], Targets::default());
+        let world = World::new(&inventory, &requests, &policies, Grain::Nodes, &mut kept);
+        assert_eq!(world.groups.len(), 6);
+        let turns = Turns {
+            in_turn: (0..6).map(|g| in_turn.contains(&g)).collect(),
+            served: vec![0; 6],
+            queues: vec![],
+            start: Start::default(),
+        };
+        formulate(&world, &turns, question)
+    }
+
+    /// Which groups share a row.
+    fn shared(program: &Program) -> Vec<Vec<usize>> {
+        let mut shared: BTreeMap<RowIndex, Vec<usize>> = BTreeMap::new();
+        for (g, row) in program.demand.iter().enumerate() {
+            shared.entry(row.expect("the node can have any of them")).or_default().push(g);
+        }
+        shared.into_values().collect()
+    }
+
+    #[test]
+    fn those_who_differ_in_their_priority_alone_share_a_row() {
+        let program = program(Question::Plan, &[]);
+        assert_eq!(shared(&program), [[0, 2, 4], [1, 3, 5]]);
+        assert_eq!(program.kinds(), 2);
+        for row in program.demand.iter().flatten() {
+            assert_eq!(program.instance.rows[*row], Row { sense: Sense::Equal, rhs: 6 });
+        }
+        let served: Vec<usize> = program.served.iter().map(|(g, ..)| *g).collect();
+        assert_eq!(served, [0, 1], "one for all of a row");
+        assert!(program.served.iter().all(|(_, _, extra)| program.instance.extras[*extra].upper == 6));
+    }
+
+    /// What fills a row in their order leaves out the youngest of the lowest priority.
+    #[test]
+    fn whoever_is_served_least_is_first() {
+        let program = program(Question::Service, &[]);
+        for kind in shared(&program) {
+            let of = |g: usize| match &program.unserved[g] {
+                Unserved::Counted(extras) => extras.clone(),
+                Unserved::Certain(n) => panic!("{n} of {g}"),
+            };
+            let lowest_first: Vec<usize> = kind.iter().rev().flat_map(|g| of(*g)).collect();
+            assert!(lowest_first.is_sorted(), "{lowest_first:?}");
+        }
+    }
+
+    #[test]
+    fn whose_turn_is_asked_about_and_whom_a_question_is_about_have_rows_of_their_own() {
+        assert_eq!(shared(&program(Question::Plan, &[2])), [vec![0, 4], vec![1, 3, 5], vec![2]]);
+        let about = program(Question::Served { group: 3 }, &[]);
+        assert_eq!(shared(&about), [vec![0, 2, 4], vec![1, 5], vec![3]]);
+    }
 }

@@ -115,6 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn levels_that_are_one_cost_what_they_cost_together() {
+        let at = |as_one, end| {
+            let mut costs = vec![1, 2, 4, 8, 16];
+            Span { as_one, end }.of(&mut costs);
+            costs
+        };
+        assert_eq!(at(3, 4), [7, 8]);
+        assert_eq!(at(5, 9), [31]);
+        assert_eq!([at(0, 2), at(1, 2)], [[1, 2], [1, 2]], "one is what it is");
+        let first = |levels| Span { as_one: 3, end: 5 }.first(levels);
+        assert_eq!([0, 2, 3, 4, 5, 7].map(first), [0, 0, 1, 2, 3, 3]);
+        assert_eq!([0, 1, 3].map(|levels| Span::ALL.first(levels)), [0, 1, 3]);
+    }
+
+    #[test]
     fn the_same_question_is_searched_for_once() {
         let [first, again] = asked_twice(false);
         assert!(first > 0);
