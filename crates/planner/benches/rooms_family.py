@@ -3,10 +3,11 @@
     python crates/planner/benches/rooms_family.py FOLDER few 1 121
     python crates/planner/benches/rooms_family.py FOLDER many 1 21
     python crates/planner/benches/rooms_family.py FOLDER wide 1 7
+    python crates/planner/benches/rooms_family.py FOLDER few 1 41 5
 
 `few`: 3 to 40 nodes, 2 to 28 kinds of pods. `many`: 5 to 16 nodes, and each pod has CPU and memory of its own. `wide`:
-the same on 24 to 60 nodes. The numbers are the first seed and the one after the last. A seed always gives the same fleet,
-FOLDER/few-001.json.
+the same on 24 to 60 nodes. The numbers are the first seed and the one after the last, and how many priorities the pods
+have, if they have more than one. A seed always gives the same fleet, FOLDER/few-001.json.
 """
 
 import json
@@ -53,8 +54,10 @@ def pod(number, profile, cores, gib):
     }
 
 
-def fleet(seed, family):
+def fleet(seed, family, priorities):
     numbers = random.Random(seed)
+    # With numbers of their own, so that the fleet is the same without them.
+    which = random.Random(seed)
     nodes = numbers.choice(NODES[family])
     sizes = [numbers.choice(SIZES) for _ in range(numbers.randint(1, 3))]
     load = numbers.uniform(0.5, 1.3)
@@ -73,15 +76,18 @@ def fleet(seed, family):
             cores, gib = numbers.randint(1, 24), numbers.randint(4, 128)
         asked += compute
         objects.append(pod(number, profile, cores, gib))
+        if priorities > 1:
+            objects[-1]["spec"]["priority"] = which.randrange(priorities)
         number += 1
     return {"apiVersion": "v1", "kind": "List", "objects": objects}
 
 
 def main():
     folder, family, first, end = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    priorities = int(sys.argv[5]) if len(sys.argv) > 5 else 1
     folder.mkdir(parents=True, exist_ok=True)
     for seed in range(first, end):
-        (folder / f"{family}-{seed:03d}.json").write_text(json.dumps(fleet(seed, family)), encoding="utf-8")
+        (folder / f"{family}-{seed:03d}.json").write_text(json.dumps(fleet(seed, family, priorities)), encoding="utf-8")
 
 
 main()
