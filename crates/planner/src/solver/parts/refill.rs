@@ -203,6 +203,8 @@ impl<'m> Opened<'m> {
         let mut chosen: (Vec<Vec<(usize, u32)>>, Vec<i64>) = Default::default();
         let made_up = &model.made_up;
         let mut saved = savings(model, sums);
+        // Where only what is wanted counts, everybody who wants it counts the same.
+        let unequal = if wanted.is_some() { vec![vec![]; rows] } else { unequal(model, sums, level) };
         if wanted.is_some() {
             for saved in &mut saved {
                 saved.resize(level.max(saved.len()), 0);
@@ -281,7 +283,9 @@ impl<'m> Opened<'m> {
                 });
                 let mut costs = counted(costs);
                 for row in &of {
-                    costs.iter_mut().zip(&saved[*row]).for_each(|(cost, saved)| *cost -= saved);
+                    if unequal[*row].is_empty() {
+                        costs.iter_mut().zip(&saved[*row]).for_each(|(cost, saved)| *cost -= saved);
+                    }
                     doers[*row].push(instance.extras.len());
                 }
                 instance.extras.push(Extra { upper, coefficients, costs });
@@ -297,6 +301,10 @@ impl<'m> Opened<'m> {
                 instance.rows.push(Row { sense: Sense::AtMost, rhs: left(row) });
                 doers.iter().for_each(|e| instance.extras[*e].coefficients.push((index, 1)));
             }
+        }
+        for (doers, unequal) in doers.iter().zip(&unequal).filter(|(doers, _)| !doers.is_empty()) {
+            let done = doers.iter().map(|e| chosen.1[*e]).sum();
+            add_unequal(&mut instance, &mut chosen.1, (doers, done), unequal);
         }
         let makers = makers(model, &shared);
         for (row, extra) in makers {
@@ -361,6 +369,59 @@ fn add_row(
     }
 }
 
+/// Units that cost the same where nobody does them, and how many.
+type Tier = (Vec<i64>, i64);
+
+/// For each row that can be covered, what its units cost that nobody does, the cheapest first, if some of them count at the
+/// levels up to this one and others do not, or count at another level: then one price for all of them would tell that a
+/// unit of a low priority is worth one of a high one. Nothing, where all count the same.
+fn unequal(model: &Model<'_>, sums: &[i64], level: usize) -> Vec<Vec<Tier>> {
+    let levels = (level + 1).min(model.worth);
+    let mut left: Vec<i64> = model.instance.rows.iter().zip(sums).map(|(row, sum)| row.rhs - sum).collect();
+    let mut tiers: Vec<Vec<Tier>> = vec![vec![]; left.len()];
+    for extra in &model.rest_extras {
+        if let [(row, 1)] = extra.coefficients[..]
+            && model.coverable[row]
+            && left[row] > 0
+        {
+            let units = extra.upper.min(left[row]);
+            left[row] -= units;
+            let costs = extra.costs.iter().take(level + 1).copied().collect::<Vec<_>>();
+            let is_same = |known: &Vec<i64>| known.iter().zip(&costs).take(levels).all(|(a, b)| a == b);
+            match tiers[row].last_mut().filter(|(known, _)| is_same(known)) {
+                Some((_, known)) => *known += units,
+                None => tiers[row].push((costs, units)),
+            }
+        }
+    }
+    tiers.iter_mut().filter(|tiers| tiers.len() < 2).for_each(Vec::clear);
+    tiers
+}
+
+/// Has the instance count what is not done of a row, by what it costs. `doers`: who does it, and how much of it they do now.
+fn add_unequal(
+    instance: &mut Instance,
+    chosen: &mut Vec<i64>,
+    (doers, done): (&[usize], i64),
+    tiers: &[Tier],
+) {
+    let counts = |(costs, _): &&Tier| costs.iter().any(|cost| *cost != 0);
+    let all: i64 = tiers.iter().filter(counts).map(|(_, units)| units).sum();
+    if all == 0 {
+        return;
+    }
+    let row = instance.rows.len();
+    instance.rows.push(Row { sense: Sense::AtLeast, rhs: all });
+    doers.iter().for_each(|e| instance.extras[*e].coefficients.push((row, 1)));
+    let mut lacks = (all - done).max(0);
+    for (costs, units) in tiers.iter().filter(counts) {
+        let undone = lacks.min(*units);
+        lacks -= undone;
+        chosen.push(undone);
+        instance.extras.push(Extra { upper: *units, coefficients: vec![(row, 1)], costs: costs.clone() });
+    }
+}
+
 /// What makes up for what rows lack that copies share, at a cost, and the rows of the instance that these are.
 fn makers<'m>(model: &'m Model<'_>, shared: &[Option<usize>]) -> Vec<(usize, &'m Extra)> {
     let makes = |extra: &'m Extra| match extra.coefficients[..] {
@@ -399,4 +460,62 @@ pub(super) fn savings(model: &Model<'_>, sums: &[i64]) -> Vec<Vec<i64>> {
         }
     }
     saved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::instance::Class;
+    use crate::solver::parts::Part;
+
+    /// A copy with room for three things. One is wanted four times, once by the highest priority and three times by the lowest, and
+    /// another one twice by the one between.
+    fn instance() -> Instance {
+        let rows = [(Sense::AtMost, 3), (Sense::Equal, 4), (Sense::Equal, 2)];
+        let does = |row, upper| Extra { upper, coefficients: vec![(0, 1), (row, 1)], costs: vec![] };
+        let undone = |row, upper, costs: [i64; 3]| {
+            let coefficients = vec![(row, 1)];
+            Extra { upper, coefficients, costs: costs.into() }
+        };
+        Instance {
+            rows: rows.map(|(sense, rhs)| Row { sense, rhs }).into(),
+            classes: vec![Class { count: 1, columns: [Column::default()].into() }],
+            extras: vec![
+                does(1, 4),
+                does(2, 2),
+                undone(1, 3, [0, 0, 1]),
+                undone(1, 1, [1, 0, 0]),
+                undone(2, 2, [0, 1, 0]),
+            ],
+            levels: 3,
+        }
+    }
+
+    fn parts() -> Vec<Part> {
+        vec![Part { copies: 1, rows: vec![0], counts: vec![0], classes: vec![0], extras: vec![0, 1] }]
+    }
+
+    /// If all four counted as what the highest priority wants, none of the three that are done could be given up.
+    #[test]
+    fn what_the_lowest_priority_has_is_given_up_where_a_higher_one_wants_the_same() {
+        let (instance, parts) = (instance(), parts());
+        let model = Model::new(&instance, &parts, 3);
+        let mut state = nothing(&model);
+        state.pieces[0].does.extras = vec![3, 0];
+        assert_eq!(state.values(&model), Some(vec![0, 2, 1]));
+        let limits = (Allowance::of(1_000_000_000), None);
+        assert_eq!(refill(&model, &mut state, (1, 0), limits), Some(vec![0, 0, 3]));
+        assert_eq!(state.pieces[0].does.extras, [1, 2]);
+    }
+
+    #[test]
+    fn units_that_count_alike_have_one_price() {
+        let (instance, parts) = (instance(), parts());
+        let model = Model::new(&instance, &parts, 3);
+        let tiers = |done: i64, level| unequal(&model, &[0, done, 0], level)[1].clone();
+        assert_eq!(tiers(0, 2), [(vec![0, 0, 1], 3), (vec![1, 0, 0], 1)], "the cheapest are undone first");
+        assert_eq!(tiers(0, 1), [(vec![0, 0], 3), (vec![1, 0], 1)]);
+        assert_eq!(tiers(1, 2), [], "what the highest priority wants is done");
+        assert_eq!(unequal(&model, &[0, 0, 0], 2)[2], [], "one priority wants it");
+    }
 }
