@@ -314,11 +314,34 @@ pub enum Help {
         /// Which profile.
         profile: ProfileName,
     },
+    /// This serves only others, who ask for the same and come first: not yet the one that is told of it.
+    ForOthers {
+        /// What does.
+        help: Box<Self>,
+    },
     /// The request itself has to ask differently.
     ChangeRequest {
         /// What to write instead.
         advice: String,
     },
+}
+
+impl Help {
+    /// The pod that has to end, whomever that serves.
+    #[must_use]
+    pub fn pod(&self) -> Option<&PodRef> {
+        match self {
+            Self::PodEnds { pod, .. } | Self::HolderEnds { pod, .. } => Some(pod),
+            Self::ForOthers { help } => help.pod(),
+            Self::EnoughSeats { .. }
+            | Self::HoldEnds { .. }
+            | Self::ChangePolicy { .. }
+            | Self::MoreGpus { .. }
+            | Self::EnoughGpus { .. }
+            | Self::FreeNow { .. }
+            | Self::ChangeRequest { .. } => None,
+        }
+    }
 }
 
 /// What a policy has and wants.

@@ -267,6 +267,9 @@ impl fmt::Display for Help {
                 )
             }
             Self::FreeNow { profile } => write!(f, "ask for {profile} instead: one is free now"),
+            Self::ForOthers { help } => {
+                write!(f, "only for others, who ask for the same and come first: {help}")
+            }
             Self::ChangeRequest { advice } => f.write_str(advice),
         }
     }

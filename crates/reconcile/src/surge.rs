@@ -56,7 +56,7 @@ pub fn explain(objects: &Objects, view: &ClusterView, report: &mut Report) {
         for request in report.requests.iter_mut().filter(|request| update.requests.contains(&request.id)) {
             let Outcome::Unserved { why: _, help } = &mut request.outcome else { continue };
             let is_own = |pod: &PodRef| update.old.iter().any(|old| old.pod == *pod);
-            help.retain(|help| !matches!(help, Help::PodEnds { pod, .. } if is_own(pod)));
+            help.retain(|help| !help.pod().is_some_and(is_own));
             help.insert(0, way.clone());
         }
     }

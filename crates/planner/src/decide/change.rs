@@ -23,6 +23,8 @@ pub(super) struct PolicyChange {
     pub(super) field: String,
     /// To what at least.
     pub(super) to: String,
+    /// How many of those who are not served it serves, those who come first.
+    pub(super) serves: usize,
 }
 
 /// A field of a policy that may stand in the way.

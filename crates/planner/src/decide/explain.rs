@@ -1,5 +1,6 @@
 //! The answer to every request: the node that serves it, or the reason why it is not served and the
-//! smallest change that would help. All requests of a group have the same answer.
+//! smallest change that would help. All requests of a group have the same answer; but of what serves only the first of
+//! them, the others are told that it serves others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::pieces;
 use super::seats::Seats;
 use super::single;
 use super::supply::{hold, is_frozen};
-use super::trial::{Advice, Inputs, Trials};
+use super::trial::{Advice, Inputs, Trials, Tried};
 use super::world::World;
 use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Ineligible, Judge, judge};
@@ -47,7 +48,9 @@ pub(super) fn requests(
         .enumerate()
         .flat_map(|(g, group)| group.requests.iter().map(move |request| (&request.id, g)))
         .collect();
-    let mut answers: BTreeMap<(usize, Option<Own<'_>>), (Why, Vec<Help>)> = BTreeMap::new();
+    let mut answers: BTreeMap<(usize, Option<Own<'_>>), (Why, Vec<Tried>)> = BTreeMap::new();
+    // How many of each group were told already: those who come first are answered first.
+    let mut told: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open: BTreeMap<Own<'_>, bool> = BTreeMap::new();
     let is_served = |id: &RequestId| allocation.served.contains_key(id) || group_of.contains_key(id);
     let of_single =
@@ -73,9 +76,8 @@ pub(super) fn requests(
                     let nodes = judge.nodes_for(request);
                     let of_all = Own { nodes: Arc::as_ptr(&nodes).cast(), namespace: &request.id.namespace };
                     let is_open = *open.entry(of_all).or_insert_with(|| has_open(world, request, &nodes));
-                    let (why, help) = answers
-                        .entry((*g, (!is_open).then_some(of_all)))
-                        .or_insert_with(|| {
+                    let (why, help) =
+                        answers.entry((*g, (!is_open).then_some(of_all))).or_insert_with(|| {
                             let group = &world.groups[*g];
                             if is_open {
                                 return answer(world, allocation, &mut trials, group, &nodes);
@@ -83,11 +85,13 @@ pub(super) fn requests(
                             // Whoever may use no node is in one group, whatever keeps each of them off.
                             let alone = group.alone(request);
                             answer(world, allocation, &mut trials, &alone, &nodes)
-                        })
-                        .clone();
+                        });
+                    let behind = told.entry(*g).or_default();
+                    let help = Tried::told(help, *behind);
+                    *behind += 1;
                     // The numbers had a slice for it: what no node has is room.
                     let alone = request.wants().map(|(_, n)| n).sum::<u32>() == 1;
-                    let why = if unplaced && alone { Why::NoRoom } else { why };
+                    let why = if unplaced && alone { Why::NoRoom } else { why.clone() };
                     Outcome::Unserved { why, help }
                 }
                 (None, None) => match of_single.get(&request.id) {
@@ -192,21 +196,22 @@ fn shared_by_others(world: &World<'_>, request: &Request) -> Option<(Why, Vec<He
     })
 }
 
-/// Why a group's unserved requests are not served, and what would help.
+/// Why a group's unserved requests are not served, and what would help how many of them.
 fn answer(
     world: &World<'_>,
     allocation: &Allocation<'_>,
     trials: &mut Trials<'_, '_>,
     group: &Group<'_>,
     eligible: &Arc<[Eligibility]>,
-) -> (Why, Vec<Help>) {
+) -> (Why, Vec<Tried>) {
+    let each = |(why, help): (Why, Vec<Help>)| (why, help.into_iter().map(Tried::each).collect());
     let nodes: Vec<(&NodeName, &Node)> = world.inventory.nodes.iter().collect();
     let may: Vec<(&NodeName, &Node)> =
         nodes.iter().zip(eligible.iter()).filter(|(_, e)| e.is_yes()).map(|(node, _)| *node).collect();
     if may.is_empty() {
         let none_is_cut = nodes.iter().all(|(_, node)| node.gpus.is_empty());
         let answer = if none_is_cut { never_cut(world, group) } else { None };
-        return answer.unwrap_or_else(|| no_node(world.inventory.nodes.keys().zip(eligible.iter())));
+        return each(answer.unwrap_or_else(|| no_node(world.inventory.nodes.keys().zip(eligible.iter()))));
     }
     let counted: Vec<(&NodeName, &Node)> = may
         .iter()
@@ -225,15 +230,16 @@ fn answer(
     if counted.iter().all(|(_, node)| node.gpus.is_empty())
         && let Some(answer) = never_cut(world, group)
     {
-        return answer;
+        return each(answer);
     }
     let never = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted));
     if let Some(answer) = never.or_else(|| never_together(group, &counted)) {
-        return answer;
+        return each(answer);
     }
     let change = trials.policy_change(group);
     let mut help = trials.help(group, &counted, change.clone());
-    help.extend(instead::free_now(world, allocation, group, &counted));
+    // Whoever asks for it instead gets it.
+    help.extend(instead::free_now(world, allocation, group, &counted).map(Tried::each));
     let frozen = counted.iter().flat_map(|(name, node)| {
         let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
         gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })

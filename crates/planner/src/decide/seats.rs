@@ -2,7 +2,7 @@
 //! them away. So what is said here follows from who holds them, and from who comes first: the highest priority,
 //! then the oldest, each on the first node that has enough free for it.
 //!
-//! What would help is proved by such a placing: a pod whose end makes room for one more of those who ask alike,
+//! What would help is proved by such a placing: a pod whose end makes room for one more, or for one who asks alike and comes first,
 //! and so many more GPUs that everybody who waits for the resource at a priority or above it has a seat.
 
 use std::cmp::Reverse;
@@ -162,10 +162,12 @@ impl<'w> Seats<'w> {
         let open: Vec<usize> =
             usable.iter().copied().filter(|i| self.nodes[*i].seating.node.schedulable).collect();
         let help = self.holder(one, &open).into_iter().chain(self.enough(one, &usable));
+        let mut help: Vec<Help> = help.collect();
+        help.sort_by_key(|help| matches!(help, Help::ForOthers { .. }));
         if open.is_empty() {
             let hold = |i: &usize| self.nodes[*i].seating.node.hold.clone().unwrap_or(Hold::NotReady);
             let nodes = usable.iter().map(|i| (self.nodes[*i].name.clone(), hold(i))).collect();
-            return Some((Why::Held { nodes }, help.collect()));
+            return Some((Why::Held { nodes }, help));
         }
         let held = |i: &usize| {
             let Place { name, seating, .. } = &self.nodes[*i];
@@ -178,7 +180,7 @@ impl<'w> Seats<'w> {
             }
         };
         let why = Why::SeatsHeld { asks: one.asks, nodes: open.iter().map(held).collect() };
-        Some((why, help.collect()))
+        Some((why, help))
     }
 
     /// The answer to somebody who may use no node that offers what it asks for.
@@ -209,7 +211,7 @@ impl<'w> Seats<'w> {
         Some(no_node(judged))
     }
 
-    /// The pod with the fewest seats whose end makes room for one more of those who ask alike.
+    /// The pod with the fewest seats whose end makes room for it; else for one of those who ask alike and come before it.
     fn holder(&self, one: &Waiting<'_>, open: &[usize]) -> Option<Help> {
         let holders = open.iter().flat_map(|i| {
             let pods = self.nodes[*i].seating.held.iter();
@@ -219,9 +221,11 @@ impl<'w> Seats<'w> {
         holders.sort_unstable();
         let before = self.waiting.iter().take_while(|other| other.request.id != one.request.id);
         // Whoever comes first and asks for something else takes what becomes free.
-        let before: Vec<&Waiting<'_>> =
-            before.filter(|other| other.placed.is_none() && !other.is_like(one)).collect();
-        holders.into_iter().take(PODS).find_map(|(n, pod, i)| {
+        let before = before.filter(|other| other.placed.is_none());
+        let (alike, before): (Vec<&Waiting<'_>>, Vec<&Waiting<'_>>) =
+            before.partition(|other| other.is_like(one));
+        let mut for_others = None;
+        let own = holders.into_iter().take(PODS).find_map(|(n, pod, i)| {
             let seating = self.nodes[i].seating;
             let held = seating.held().saturating_sub(n);
             let taken = seating.total().saturating_sub(seating.held()).saturating_sub(one.left[i]);
@@ -230,8 +234,18 @@ impl<'w> Seats<'w> {
                 left -= if other.n <= left { other.n } else { 0 };
             }
             let (pod, node) = (pod.clone(), self.nodes[i].name.clone());
-            (left >= one.n).then_some(Help::HolderEnds { pod, node, holds: one.asks })
-        })
+            // Those who ask alike and come first take it before this one does.
+            let serves = usize::try_from(left / one.n.max(1)).unwrap_or(usize::MAX);
+            let help = Help::HolderEnds { pod, node, holds: one.asks };
+            if serves > alike.len() {
+                return Some(help);
+            }
+            if serves > 0 && for_others.is_none() {
+                for_others = Some(Help::ForOthers { help: Box::new(help) });
+            }
+            None
+        });
+        own.or(for_others)
     }
 
     /// So many more GPUs that everybody who waits for the resource at this priority or above it has a seat.

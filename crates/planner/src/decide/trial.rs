@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::allocate::Allocation;
 use super::change::{
@@ -70,6 +70,31 @@ pub(super) enum Advice<'a> {
         /// The fleet with its promises, where some of them may yield once it has changed.
         at_stake: Option<AtStake<'a>>,
     },
+}
+
+/// What was found to help a group.
+#[derive(Clone, Debug)]
+pub(super) struct Tried {
+    /// What.
+    pub(super) help: Help,
+    /// So many of those who are not served, those who come first.
+    pub(super) serves: usize,
+}
+
+impl Tried {
+    /// What helps whoever is told of it.
+    pub(super) const fn each(help: Help) -> Self {
+        Self { help, serves: usize::MAX }
+    }
+
+    /// What one is told who is not served, behind so many others who ask alike: first what serves it, then what serves only
+    /// others.
+    pub(super) fn told(tried: &[Self], behind: usize) -> Vec<Help> {
+        let (own, others): (Vec<&Self>, Vec<&Self>) = tried.iter().partition(|tried| tried.serves > behind);
+        let own = own.into_iter().map(|tried| tried.help.clone());
+        own.chain(others.into_iter().map(|tried| Help::ForOthers { help: Box::new(tried.help.clone()) }))
+            .collect()
+    }
 }
 
 /// What becomes of a fleet.
@@ -171,9 +196,9 @@ impl<'w, 'k> Trials<'w, 'k> {
         self.left > 0 && self.unproved > 0 && !(self.is_large && has_rooms())
     }
 
-    /// How many requests of the group more than now are served once the fleet has changed, or a policy. What is
-    /// kept for others now may go to who has a higher priority then.
-    fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> i64 {
+    /// How many requests of the group that are not served now, those who come first, are served once the fleet has changed, or a
+    /// policy. What is kept for others now may go to who has a higher priority then.
+    fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> usize {
         if let Some(at_stake) = self.at_stake {
             let changed = change(at_stake.inventory);
             if self.left <= YIELDS || !self.may_try(&changed) {
@@ -192,14 +217,14 @@ impl<'w, 'k> Trials<'w, 'k> {
         self.serves(group, (&change(inventory), None), policies)
     }
 
-    /// How many requests of the group more than now are served in a changed world. `requests`: those of that
-    /// world, if they are others.
+    /// How many requests of the group that are not served now, those who come first, are served in a changed world. `requests`:
+    /// those of that world, if they are others.
     fn serves(
         &mut self,
         group: &Group<'_>,
         (inventory, requests): (&Inventory, Option<&[Request]>),
         policies: &[Policy],
-    ) -> i64 {
+    ) -> usize {
         if !self.may_try(inventory) {
             return 0;
         }
@@ -213,17 +238,15 @@ impl<'w, 'k> Trials<'w, 'k> {
         self.serves_in(group, &world, None)
     }
 
-    /// How many requests of the group more than now are served in a world.
-    fn serves_in(&mut self, group: &Group<'_>, world: &World<'_>, alike: Option<&mut Alike>) -> i64 {
+    /// How many requests of the group that are not served now, those who come first, are served in a world.
+    fn serves_in(&mut self, group: &Group<'_>, world: &World<'_>, alike: Option<&mut Alike>) -> usize {
         let answers = &mut self.memo.answers;
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
-        let asks = group.requests.iter().find(|r| self.unserved.contains(&r.id));
-        let Some(asks) = asks else { return 0 };
+        let mut waiting = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).peekable();
+        let Some(asks) = waiting.peek() else { return 0 };
         let position = world.groups.iter().position(|g| g.requests.iter().any(|r| r.id == asks.id));
         let Some(position) = position else { return 0 };
-        let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
-        let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
         if world.groups.len() > MANY_GROUPS {
             self.unproved -= 1;
             return 0;
@@ -235,27 +258,33 @@ impl<'w, 'k> Trials<'w, 'k> {
             return 0;
         }
         let mut program = formulate(world, &turns, Question::Served { group: position });
-        if let Unserved::Certain(still) = program.unserved[position] {
-            return waiting - still;
-        }
-        let proved = if program.parts.is_empty() || world.is_small() {
+        let still = if let Unserved::Certain(still) = program.unserved[position] {
+            Some(still)
+        } else if program.parts.is_empty() || world.is_small() {
             // Where nodes are looked at one by one, proofs are long, and where they start from is of account.
             let solved = match alike.filter(|_| program.parts.is_empty()) {
                 Some(alike) => answers.values(alike.recognise(&mut program.instance), self.effort),
                 None => answers.solve(&program.instance, self.effort),
             };
-            let solved = solved.ok();
-            solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
+            let proved = solved.ok().filter(|solved| solved.levels.iter().all(Level::is_proven));
+            proved.map(|solved| program.unserved[position].count(&solved))
         } else {
             None
         };
-        match proved {
-            Some(solved) => waiting - program.unserved[position].count(&solved),
-            None => {
-                self.unproved -= 1;
-                0
-            }
-        }
+        let Some(still) = still else {
+            self.unproved -= 1;
+            return 0;
+        };
+        // Who comes first in a group is served first.
+        let there = &world.groups[position].requests;
+        let served = there.len().saturating_sub(usize::try_from(still).unwrap_or(0));
+        let (served, rest) = there.split_at(served);
+        let is_new = |request: &&&Request| self.unserved.contains(&request.id);
+        let new: HashSet<&RequestId> = served.iter().filter(is_new).map(|r| &r.id).collect();
+        // Nobody may lose for it what they have now.
+        let lost = rest.iter().filter(|request| !is_new(request)).count();
+        let more = new.len().saturating_sub(lost);
+        waiting.take_while(|request| new.contains(&request.id)).take(more).count()
     }
 
     fn helps(&mut self, group: &Group<'_>, inventory: &Inventory) -> bool {
@@ -267,48 +296,61 @@ impl<'w, 'k> Trials<'w, 'k> {
     /// profiles that are asked for, then minima, then static layouts.
     pub(super) fn policy_change(&mut self, group: &Group<'_>) -> Option<PolicyChange> {
         for (position, policy) in self.inputs.policies.iter().enumerate() {
-            if policy.mode.starts_nothing() && self.serves_if_enforced(group, position) {
+            let serves =
+                if policy.mode.starts_nothing() { self.serves_if_enforced(group, position) } else { 0 };
+            if serves > 0 {
                 let (field, to) = match policy.mode {
                     Mode::Invalid => ("spec", "what its condition Accepted asks for"),
                     Mode::Enforce | Mode::Preview | Mode::Paused => ("spec.mode", "Enforce"),
                 };
                 let (field, to) = (field.to_owned(), to.to_owned());
-                return Some(PolicyChange { policy: policy.name.clone(), field, to });
+                return Some(PolicyChange { policy: policy.name.clone(), field, to, serves });
             }
             for relaxation in relaxations(policy, group) {
-                if let Some(to) = self.relaxed(group, position, &relaxation) {
+                if let Some((to, serves)) = self.relaxed(group, position, &relaxation) {
                     let Relaxation { field, .. } = relaxation;
-                    return Some(PolicyChange { policy: policy.name.clone(), field, to });
+                    return Some(PolicyChange { policy: policy.name.clone(), field, to, serves });
                 }
             }
         }
         None
     }
 
-    fn serves_if_enforced(&mut self, group: &Group<'_>, position: usize) -> bool {
+    fn serves_if_enforced(&mut self, group: &Group<'_>, position: usize) -> usize {
         let mut changed = self.inputs.policies.clone();
         changed[position].mode = Mode::Enforce;
-        self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed) > 0
+        self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed)
     }
 
-    /// To what a field has to change at least, if changing it helps.
-    fn relaxed(&mut self, group: &Group<'_>, position: usize, relaxation: &Relaxation) -> Option<String> {
+    /// To what a field has to change at least, if changing it helps, and how many of the group are served then.
+    fn relaxed(
+        &mut self,
+        group: &Group<'_>,
+        position: usize,
+        relaxation: &Relaxation,
+    ) -> Option<(String, usize)> {
+        // Of the last value that helps: what is tried after it does not.
+        let mut serves = 0;
         let mut helps = |value: Option<u32>| {
             let mut changed = self.inputs.policies.clone();
             changed[position].layout = relaxation.layout(value);
-            self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed) > 0
+            let served = self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed);
+            if served > 0 {
+                serves = served;
+            }
+            served > 0
         };
         if !helps(None) {
             return None;
         }
         let (mut least, mut enough) = match relaxation.kind {
-            Kind::Layout => return Some(format!("a layout with {}", profiles(group))),
+            Kind::Layout => return Some((format!("a layout with {}", profiles(group)), serves)),
             Kind::Max { now } => {
                 // Doubling until it is enough: without any maximum it is.
                 let mut step = 1_u32;
                 while !helps(Some(now.saturating_add(step))) {
                     if step > 1 << 20 {
-                        return Some("no maximum".to_owned());
+                        return Some(("no maximum".to_owned(), serves));
                     }
                     step *= 2;
                 }
@@ -320,10 +362,11 @@ impl<'w, 'k> Trials<'w, 'k> {
             let middle = least.midpoint(enough);
             if helps(Some(middle)) { enough = middle } else { least = middle }
         }
-        Some(match relaxation.kind {
+        let to = match relaxation.kind {
             Kind::Min { .. } => format!("at most {enough}"),
             Kind::Max { .. } | Kind::Layout => format!("at least {enough}"),
-        })
+        };
+        Some((to, serves))
     }
 
     /// The policy that serves the oldest first, if that is why the group is not
@@ -381,28 +424,29 @@ impl<'w, 'k> Trials<'w, 'k> {
         group: &Group<'_>,
         nodes: &[(&NodeName, &Node)],
         change: Option<PolicyChange>,
-    ) -> Vec<Help> {
+    ) -> Vec<Tried> {
         let mut help = Vec::new();
-        if let Some(PolicyChange { policy, field, to }) = change {
-            help.push(Help::ChangePolicy { policy, field, to });
+        if let Some(PolicyChange { policy, field, to, serves }) = change {
+            help.push(Tried { help: Help::ChangePolicy { policy, field, to }, serves });
         }
         help.extend(self.hold_that_ends(group, nodes));
         help.extend(self.pod_that_ends(group, nodes));
-        help.extend(self.more_gpus(group, nodes));
+        help.extend(self.more_gpus(group, nodes).map(Tried::each));
         help
     }
 
-    fn hold_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
+    fn hold_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Tried> {
         nodes.iter().filter(|(_, node)| is_liftable(node)).find_map(|(name, node)| {
             let hold = super::supply::hold(node).cloned()?;
             let mut inventory = self.inventory.clone();
             lift(inventory.nodes.get_mut(name)?);
-            self.helps(group, &inventory).then(|| Help::HoldEnds { node: (*name).clone(), hold })
+            let serves = self.serves(group, (&inventory, None), &self.inputs.policies);
+            (serves > 0).then(|| Tried { help: Help::HoldEnds { node: (*name).clone(), hold }, serves })
         })
     }
 
     /// The pod with the fewest compute slices whose end would help.
-    fn pod_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
+    fn pod_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Tried> {
         let mut held_by: BTreeMap<PodRef, (u32, GpuId, Option<mig::ProfileName>)> = BTreeMap::new();
         for (name, node) in nodes {
             for (index, gpu) in &node.gpus {
@@ -420,8 +464,8 @@ impl<'w, 'k> Trials<'w, 'k> {
         pods.sort_by_key(|(_, (size, ..))| *size);
         pods.into_iter().take(PODS).find_map(|(pod, (_, gpu, profile))| {
             let ends: Change<'_> = &|inventory| Cow::Owned(without(inventory, &pod));
-            let helps = self.serves_after(group, ends, &self.inputs.policies) > 0;
-            helps.then_some(Help::PodEnds { pod, gpu, profile })
+            let serves = self.serves_after(group, ends, &self.inputs.policies);
+            (serves > 0).then_some(Tried { help: Help::PodEnds { pod, gpu, profile }, serves })
         })
     }
 
@@ -450,7 +494,7 @@ impl<'w, 'k> Trials<'w, 'k> {
                     self.serves_after(group, come, &self.inputs.policies)
                 }
             };
-            serves >= i64::try_from(wanted).unwrap_or(i64::MAX)
+            serves >= wanted
         };
         let fewest = fewest(most, &mut enough);
         self.grown.insert(kind, grown);
@@ -476,13 +520,13 @@ impl<'w, 'k> Trials<'w, 'k> {
         Some((grown, Alike::default()))
     }
 
-    /// How many requests of the group more than now are served with so many more GPUs.
+    /// How many requests of the group that are not served now, those who come first, are served with so many more GPUs.
     fn serves_grown(
         &mut self,
         group: &Group<'_>,
         (grown, alike): &mut (Grown<'w>, Alike),
         count: usize,
-    ) -> i64 {
+    ) -> usize {
         if !self.may_try(self.inventory) {
             return 0;
         }

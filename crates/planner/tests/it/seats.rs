@@ -249,6 +249,27 @@ fn whoever_comes_first_takes_what_becomes_free_and_more_cards_are_counted_for_al
 }
 
 #[test]
+fn a_seat_that_becomes_free_is_told_to_the_first_of_those_who_ask_alike_and_to_the_others_as_help_for_others()
+{
+    let one = seating("T4", 1).shared_by(4, true).held_by("lab-0", 1).held_by("lab-1", 3);
+    let inventory = fleet().seating("t4-1", one).build();
+    let asks = |n: i64| request(&format!("nb-{n}")).asks_gpu_seats(1).since(n).build();
+    let requests: Vec<_> = (0..4).map(asks).collect();
+    let decision = decide(&inventory, &requests, &[policy("lab").build()]);
+    let said = |n: usize| match answer(&decision, &format!("nb-{n}")) {
+        Outcome::Unserved { help, .. } => help.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        _ => panic!("nb-{n} waits"),
+    };
+    assert!(said(0)[0].starts_with("pod lab/lab-0 ends"), "{:?}", said(0));
+    // Of the three seats that become free with the other, these have one each.
+    assert!(said(1)[0].starts_with("pod lab/lab-1 ends"), "{:?}", said(1));
+    assert!(said(2)[0].starts_with("pod lab/lab-1 ends"), "{:?}", said(2));
+    assert!(said(3)[0].starts_with("at most 1 more T4"), "{:?}", said(3));
+    let others = "only for others, who ask for the same and come first: pod lab/lab-0 ends";
+    assert!(said(3)[1].starts_with(others), "{:?}", said(3));
+}
+
+#[test]
 fn a_whole_card_is_a_seat_for_one_and_who_waits_for_it_is_not_told_of_mig() {
     let two = seating("V100", 2).held_by("train-0", 1).held_by("train-1", 1);
     let inventory = fleet().node("a100-1", server(2, &["ada"])).seating("v100-1", two).build();

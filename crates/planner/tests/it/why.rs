@@ -4,7 +4,9 @@ use planner::decide::decide;
 use planner::demand::Request;
 use planner::policy::Mode;
 use planner::report::{Help, Outcome, Why};
-use planner::testing::{FleetBuilder, PolicyBuilder, a30, a100, fleet, node, pod, policy, profile, request};
+use planner::testing::{
+    FleetBuilder, NodeBuilder, PolicyBuilder, a30, a100, fleet, node, pod, policy, profile, request,
+};
 
 /// What the last of those who wait is told.
 fn last(fleet: FleetBuilder, asking: &[Request], policy: PolicyBuilder) -> (Why, Vec<Help>) {
@@ -114,4 +116,61 @@ fn of_a_policy_that_makes_no_sense_it_is_not_said_that_its_mode_is_the_obstacle(
         said.contains(&"policy research: set spec to what its condition Accepted asks for".to_owned()),
         "{said:?}"
     );
+}
+
+/// What is said to help: plainly, or only others.
+fn ends_of(told: &(String, String)) -> Option<bool> {
+    let (before, _) = told.1.split_once("pod lab/")?;
+    Some(!before.contains("only for others, who ask for the same and come first: "))
+}
+
+#[test]
+fn what_serves_one_of_many_who_ask_alike_is_told_to_the_others_as_help_for_others() {
+    // Two nodes with eight GPUs, each of which a pod has.
+    let full = |node_name: &str| {
+        (0..8)
+            .map(|i| a100().used("7g.80gb", 0, &format!("lab/{node_name}-{i}")))
+            .fold(node(), NodeBuilder::gpu)
+    };
+    let two = || fleet().node("n1", full("a")).node("n2", full("b"));
+    let told = each(two(), &ask(9, "7g.80gb"), policy("research"));
+    // The first of them is served where one pod ends.
+    let plainly: Vec<Option<bool>> = told.iter().map(ends_of).collect();
+    assert_eq!(plainly[0], Some(true), "{:?}", told[0]);
+    assert_eq!(plainly[1..], [Some(false); 8], "{:?}", told[1]);
+    assert!(told.iter().all(|(_, said)| said.contains("9 more A100-80GB")), "{told:?}");
+    // What serves it comes before what serves others.
+    assert!(
+        told[1].1.ends_with(
+            "What would help: 9 more A100-80GB; or only for others, who ask for the same and come first: \
+             pod lab/a-0 ends (or moves): it holds 7g.80gb on n1/gpu0"
+        ),
+        "{:?}",
+        told[1]
+    );
+    // On one GPU two of them have a place.
+    let told = each(two(), &ask(5, "3g.40gb"), policy("research"));
+    let plainly: Vec<Option<bool>> = told.iter().map(ends_of).collect();
+    assert_eq!(plainly, [Some(true), Some(true), Some(false), Some(false), Some(false)], "{told:?}");
+    // Where the oldest come first, it is the same.
+    let told = each(two(), &ask(3, "7g.80gb"), policy("research").oldest_first());
+    let plainly: Vec<Option<bool>> = told.iter().map(ends_of).collect();
+    assert_eq!(plainly, [Some(true), Some(false), Some(false)], "{told:?}");
+}
+
+#[test]
+fn a_bound_whose_least_change_serves_one_is_told_so_to_the_others() {
+    let idle = || (0..8).map(|_| a100().idle("7g.80gb", 0)).fold(node(), NodeBuilder::gpu);
+    let two = fleet().node("n1", idle()).node("n2", idle());
+    let told = each(two, &ask(6, "3g.40gb"), policy("research").bounds("3g.40gb", 0, 0, Some(3)));
+    let field = "policy research: set spec.layout.demandDriven.slices[3g.40gb].maxCount to at least 4";
+    let served: Vec<bool> = told.iter().map(|(_, said)| !said.starts_with("not served")).collect();
+    assert_eq!(served, [true, true, true, false, false, false], "{told:?}");
+    assert!(told[3].1.contains(&format!("What would help: {field}")), "{:?}", told[3]);
+    for (_, said) in &told[4..] {
+        assert!(
+            said.contains(&format!("only for others, who ask for the same and come first: {field}")),
+            "{said}"
+        );
+    }
 }

@@ -24,11 +24,14 @@ pub(crate) fn served(world: &World) -> BTreeSet<RequestId> {
     served.map(|r| r.id).collect()
 }
 
+/// Somebody who waits, and what is said to serve it: not what serves only others.
+type Told<'r> = (&'r Request, Vec<Help>);
+
 /// What is wrong with what a report says would help.
 pub(crate) fn doubts(world: &World) -> Vec<String> {
     let World { inventory, requests, policies } = world;
     let reports = decide(inventory, requests, policies).report.requests;
-    let mut told: BTreeMap<String, (Vec<Help>, Vec<&Request>)> = BTreeMap::new();
+    let mut told: BTreeMap<String, (Vec<Help>, Vec<Told<'_>>)> = BTreeMap::new();
     for report in &reports {
         if let Outcome::Unserved { help, .. } = &report.outcome {
             let request = requests.iter().find(|r| r.id == report.id).expect("a request of the world");
@@ -51,22 +54,49 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                 (is_mine, (is_mine && share.per_namespace).then_some(&request.id.namespace))
             });
             let namespace: Vec<_> = mine.collect();
+            // Whether what is said helps it, or only those who come before it.
+            let (own, others): (Vec<Help>, Vec<Help>) =
+                help.iter().cloned().partition(|help| !matches!(help, Help::ForOthers { .. }));
+            let others = others.into_iter().map(|help| match help {
+                Help::ForOthers { help } => *help,
+                help => help,
+            });
+            let mut all: Vec<Help> = own.iter().cloned().chain(others).collect();
+            all.sort_by_key(|help| format!("{help:?}"));
             let alike =
-                format!("{help:?} {slices:?} {whole_gpus} {shared:?} {priority} {nodes:?} {namespace:?}");
-            told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
+                format!("{all:?} {slices:?} {whole_gpus} {shared:?} {priority} {nodes:?} {namespace:?}");
+            told.entry(alike).or_insert_with(|| (all, vec![])).1.push((request, own));
         }
     }
     let mut doubts = Vec::new();
-    for (help, who) in told.values() {
+    for (help, told) in told.values() {
+        let who: Vec<&Request> = told.iter().map(|(request, _)| *request).collect();
         for help in help {
+            // Those who are told that it serves them.
+            let own: Vec<&Request> =
+                told.iter().filter(|(_, own)| own.contains(help)).map(|(request, _)| *request).collect();
             let helped = |world: &World| {
                 let served = served(world);
                 who.iter().filter(|request| served.contains(&request.id)).count()
             };
             let names: Vec<String> = who.iter().map(|request| request.id.to_string()).collect();
             let mut doubt = |what: &str| doubts.push(format!("{}: {help:?}: {what}", names.join(", ")));
+            let is_first =
+                |other: &&Request| own.iter().all(|own| (own.since, &own.id) < (other.since, &other.id));
+            if !who.iter().filter(|request| !own.contains(request)).all(is_first) {
+                doubt("it is told to one as help for others who do not come first");
+            }
+            let left_out = |world: &World| {
+                let served = served(world);
+                let out = own.iter().find(|request| !served.contains(&request.id));
+                match out {
+                    None if own.is_empty() => Some("nobody is told that it helps".to_owned()),
+                    out => out.map(|request| format!("{} is told so and is not served", request.id)),
+                }
+            };
             match help {
                 Help::ChangeRequest { .. } => {}
+                Help::ForOthers { .. } => doubt("it is said twice that it is for others"),
                 // No world here has GPUs that are not cut.
                 Help::HolderEnds { .. } | Help::EnoughSeats { .. } => doubt("there are no such seats"),
                 Help::FreeNow { profile } => {
@@ -93,8 +123,8 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                     }
                 }
                 Help::PodEnds { pod, .. } => {
-                    if helped(&ended(world, pod)) == 0 {
-                        doubt("nobody is served");
+                    if let Some(out) = left_out(&ended(world, pod)) {
+                        doubt(&out);
                     }
                     let sizes = sizes(world, who[0]);
                     let smaller = sizes.iter().filter(|(_, size)| **size < sizes[pod]);
@@ -107,15 +137,15 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                     let node = world.inventory.nodes.get_mut(node).expect("a node of the fleet");
                     (node.hold, node.schedulable) = (None, true);
                     node.gpus.values_mut().for_each(|gpu| gpu.hold = None::<Hold>);
-                    if helped(&world) == 0 {
-                        doubt("nobody is served");
+                    if let Some(out) = left_out(&world) {
+                        doubt(&out);
                     }
                 }
                 Help::ChangePolicy { policy, field, to } => {
                     let with = |n: Option<u32>| changed(world, &policy.0, field, n);
                     let number = to.rsplit(' ').next().and_then(|n| n.parse().ok());
-                    if helped(&with(number)) == 0 {
-                        doubt("nobody is served");
+                    if let Some(out) = left_out(&with(number)) {
+                        doubt(&out);
                     }
                     let less = match number {
                         Some(n) if to.starts_with("at least") => Some(n - 1),
