@@ -14,6 +14,7 @@ use super::group::{Group, counts, is_planned};
 use super::ineligible::no_node;
 use super::instead;
 use super::memo::Memo;
+use super::most::{TooMany, most_of, too_many};
 use super::pieces;
 use super::seats::Seats;
 use super::single;
@@ -116,11 +117,7 @@ struct Own<'r> {
 /// Whether a request may use any node, whose policy counts it.
 fn has_open(world: &World<'_>, request: &Request, nodes: &[Eligibility]) -> bool {
     let mut may = world.inventory.nodes.iter().zip(nodes).filter(|(_, eligible)| eligible.is_yes());
-    may.any(|((name, _), _)| {
-        let policy = world.assignment.policy_of.get(name);
-        let policy = policy.and_then(|name| world.policies.iter().find(|policy| policy.name == *name));
-        policy.is_some_and(|policy| counts(policy, request))
-    })
+    may.any(|((name, _), _)| world.policy_of(name).is_some_and(|policy| counts(policy, request)))
 }
 
 /// The policy that answers a request: that of the node that serves it, else
@@ -217,9 +214,7 @@ fn answer(
         .iter()
         .copied()
         .filter(|(name, _)| {
-            let policy = world.assignment.policy_of.get(name);
-            let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
-            policy.is_some_and(|policy| {
+            world.policy_of(name).is_some_and(|policy| {
                 counts(policy, group.requests[0]) && (group.whole == 0 || policy.layout.offers_whole_gpus())
             })
         })
@@ -232,12 +227,19 @@ fn answer(
     {
         return each(answer);
     }
-    let never = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted));
-    if let Some(answer) = never.or_else(|| never_together(group, &counted)) {
+    if let Some(answer) = no_profile(group, &counted) {
+        return each(answer);
+    }
+    let too_many = too_many(world, group, &counted);
+    if let Some(TooMany { why, help, by_policy: false }) = too_many {
+        return each((why, help.into_iter().collect()));
+    }
+    if let Some(answer) = never_together(group, &counted) {
         return each(answer);
     }
     let change = trials.policy_change(group);
     let mut help = trials.help(group, &counted, change.clone());
+    help.extend(too_many.iter().filter_map(|too_many| too_many.help.clone()).map(Tried::each));
     // Whoever asks for it instead gets it.
     help.extend(instead::free_now(world, allocation, group, &counted).map(Tried::each));
     let frozen = counted.iter().flat_map(|(name, node)| {
@@ -247,6 +249,8 @@ fn answer(
     let frozen: Vec<GpuId> = frozen.collect();
     let why = if let Some(PolicyChange { policy, field, .. }) = change {
         Why::PolicyForbids { policy, field }
+    } else if let Some(TooMany { why, .. }) = too_many {
+        why
     } else if trials.is_short_of_room(group) {
         Why::NoRoom
     } else if trials.is_held(group) {
@@ -271,17 +275,6 @@ fn answer(
 fn could_serve(gpu: &Gpu, group: &Group<'_>) -> bool {
     let has = |profile| gpu.geometry.profile_named(profile).is_some();
     group.whole > 0 || group.wants().filter_map(|(offered, _)| offered.profile()).any(has)
-}
-
-/// More whole GPUs than any node has.
-fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
-    let most = nodes.iter().map(|(_, node)| node.gpus.len()).max().unwrap_or(0);
-    let most = u32::try_from(most).unwrap_or(u32::MAX);
-    (most < group.whole).then(|| {
-        let profile = Offered::WholeGpu;
-        let advice = format!("ask for at most {most} of {}", profile.resource_name());
-        (Why::TooLarge { most, profile }, vec![Help::ChangeRequest { advice }])
-    })
 }
 
 /// Several slices that no node could have at the same time: by what they need of all its GPUs together.
@@ -322,9 +315,9 @@ fn never_cut(world: &World<'_>, group: &Group<'_>) -> Option<(Why, Vec<Help>)> {
     Some((why, vec![Help::ChangeRequest { advice }]))
 }
 
-/// A profile that no GPU has, or more slices than any node can have.
+/// A profile that no GPU has.
 fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
-    for (offered, n) in group.wants() {
+    for (offered, _) in group.wants() {
         let Some(profile) = offered.profile() else { continue };
         let most = nodes.iter().map(|(_, node)| most_of(node, offered)).max().unwrap_or(0);
         if most == 0
@@ -344,11 +337,6 @@ fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, V
             });
             return Some((Why::NoSuchProfile { profile }, help.into_iter().collect()));
         }
-        if most < n {
-            let advice = format!("ask for at most {most} of {}", offered.resource_name());
-            let why = Why::TooLarge { most, profile: offered };
-            return Some((why, vec![Help::ChangeRequest { advice }]));
-        }
     }
     None
 }
@@ -365,30 +353,6 @@ fn other_name(asks: Offered, profile: ProfileName, nodes: &[(&NodeName, &Node)])
     let advice = format!("ask for {} instead, {advice}", offered.resource_name());
     let why = Why::OtherName { asks, offered: Some(offered) };
     (offered != asks).then(|| (why, vec![Help::ChangeRequest { advice }]))
-}
-
-/// The most slices of a profile, or seats of them, that an empty node could have.
-pub(super) fn most_of(node: &Node, asks: Offered) -> u32 {
-    let Some(profile) = asks.profile() else { return 0 };
-    let (offered, seats) = node.seats_of(profile);
-    if offered != asks {
-        return 0;
-    }
-    let slices: u32 = node
-        .gpus
-        .values()
-        .filter_map(|gpu| {
-            let index = gpu.geometry.profile_named(profile)?;
-            let mut layout = mig::Layout::EMPTY;
-            for placement in gpu.geometry.placements().filter(|p| gpu.geometry.profile_of(*p) == index) {
-                if gpu.geometry.free(layout).contains(placement) {
-                    layout = layout.with(placement);
-                }
-            }
-            Some(layout.len())
-        })
-        .sum();
-    slices.saturating_mul(seats)
 }
 
 /// The decision where there is no plan: nothing changes, and every request is

@@ -51,6 +51,7 @@ mod in_the_way;
 mod ineligible;
 mod instead;
 mod memo;
+mod most;
 mod nodes;
 mod numbered;
 mod pieces;

@@ -98,6 +98,12 @@ pub(super) struct Class<'a> {
 }
 
 impl<'a> World<'a> {
+    /// The policy of a node.
+    pub(super) fn policy_of(&self, node: &NodeName) -> Option<&'a Policy> {
+        let of = self.assignment.policy_of.get(node)?;
+        self.policies.iter().copied().find(|policy| policy.name == *of)
+    }
+
     /// Builds it. Requests that nothing can be planned for (blocked
     /// elsewhere, or for whole GPUs that nobody offers) are left out.
     pub(super) fn new(

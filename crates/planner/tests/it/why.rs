@@ -3,7 +3,7 @@
 use planner::decide::decide;
 use planner::demand::Request;
 use planner::policy::Mode;
-use planner::report::{Help, Outcome, Why};
+use planner::report::{Help, Offered, Outcome, Why};
 use planner::testing::{
     FleetBuilder, NodeBuilder, PolicyBuilder, a30, a100, fleet, node, pod, policy, profile, request,
 };
@@ -173,4 +173,66 @@ fn a_bound_whose_least_change_serves_one_is_told_so_to_the_others() {
             "{said}"
         );
     }
+}
+
+/// One node with two A100s, and a request for so many slices of one profile under this maximum.
+fn asks_for(n: u32, max: Option<u32>, used: bool) -> (Why, Vec<String>) {
+    let gpu = |name: &str| if used { a100().used("7g.80gb", 0, name) } else { a100().idle("7g.80gb", 0) };
+    let one = fleet().node("n1", node().gpu(gpu("a")).gpu(gpu("b")));
+    let asking = [request("p").asks("1g.10gb", n).build()];
+    let (why, help) = last(one, &asking, policy("research").bounds("1g.10gb", 0, 0, max));
+    (why, help.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn nobody_is_told_to_ask_for_more_than_the_policy_allows() {
+    let too_large = Why::TooLarge { most: 14, profile: Offered::Slice(profile("1g.10gb")) };
+    let at_most = |n: u32| format!("ask for at most {n} of nvidia.com/mig-1g.10gb");
+    let field = "spec.layout.demandDriven.slices[1g.10gb].maxCount";
+    let by_policy = |n: u32| format!("{}, which is what policy research allows ({field})", at_most(n));
+    assert_eq!(asks_for(20, None, false), (too_large.clone(), vec![at_most(14)]));
+    assert_eq!(asks_for(20, Some(14), false), (too_large.clone(), vec![at_most(14)]));
+    assert_eq!(asks_for(20, Some(4), false), (too_large, vec![by_policy(4)]));
+    // A node could have it, and the policy never allows it: also where nothing helps at present.
+    let forbids = Why::PolicyForbids { policy: "research".into(), field: field.to_owned() };
+    let change = format!("policy research: set {field} to at least 8");
+    let (why, help) = asks_for(8, Some(4), false);
+    assert_eq!((why, &help[..2]), (forbids.clone(), &[change, by_policy(4)][..]), "{help:?}");
+    assert_eq!(asks_for(8, Some(4), true), (forbids.clone(), vec![by_policy(4)]));
+    // Of none, nobody is told to ask for at most none.
+    for n in [1, 20] {
+        assert_eq!(asks_for(n, Some(0), true), (forbids.clone(), vec![]));
+    }
+    // What there is beyond the maximum is not destroyed for it.
+    let there = (0..5).fold(a100(), |gpu, start| gpu.used("1g.10gb", start, "a"));
+    let one = fleet().node("n1", node().gpu(there));
+    let asking = [request("p").asks("1g.10gb", 8).build()];
+    let (_, help) = last(one, &asking, policy("research").bounds("1g.10gb", 0, 0, Some(2)));
+    assert_eq!(help.iter().map(ToString::to_string).collect::<Vec<_>>(), [by_policy(5)]);
+}
+
+#[test]
+fn the_node_whose_policy_allows_most_says_how_much_can_be_asked_for() {
+    let idle = || node().gpu(a100().idle("7g.80gb", 0));
+    let two = fleet().node("n1", idle().gpu(a100())).node("n2", idle().label("pool", "b"));
+    let policies = [
+        policy("narrow").bounds("1g.10gb", 0, 0, Some(2)).build(),
+        policy("wide").pool("b").bounds("1g.10gb", 0, 0, None).build(),
+    ];
+    let report = decide(&two.build(), &[request("p").asks("1g.10gb", 9).build()], &policies).report;
+    let said = report.requests[0].outcome.to_string();
+    assert!(said.contains("policy narrow does not allow it"), "{said}");
+    assert!(said.ends_with("ask for at most 7 of nvidia.com/mig-1g.10gb"), "{said}");
+}
+
+#[test]
+fn of_whole_gpus_too_the_policy_says_how_many_can_be_asked_for() {
+    let idle = || (0..4).map(|_| a100().idle("7g.80gb", 0)).fold(node(), NodeBuilder::gpu);
+    let asking = [request("p").asks_whole_gpus(3).build()];
+    let (why, help) = last(fleet().node("n1", idle()), &asking, policy("research").whole_gpus(0, 0, Some(2)));
+    let field = "spec.layout.demandDriven.wholeGpus.maxCount";
+    assert_eq!(why, Why::PolicyForbids { policy: "research".into(), field: field.to_owned() });
+    let advice =
+        format!("ask for at most 2 of nvidia.com/gpu, which is what policy research allows ({field})");
+    assert!(help.iter().any(|help| help.to_string() == advice), "{help:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Choice;
 use super::units::{Part, Placed, part_of};
-use crate::decide::explain::most_of;
+use crate::decide::most::most_of;
 use crate::demand::Request;
 use crate::eligible::Judge;
 use crate::inventory::Node;
