@@ -384,7 +384,7 @@ pub(crate) fn mark<'p>(
         let apart = rules.iter().filter(|rule| rule.kind == Kind::Apart || is_one(rule)).map(named);
         let near = rules.iter().filter(|rule| rule.is_together()).map(named);
         (request.keeps_apart, request.together) =
-            (apart.collect(), Together { gang: None, rules: near.collect() });
+            (apart.collect(), Together { rules: near.collect(), ..Together::default() });
     }
     asked
 }

@@ -73,6 +73,10 @@ pub struct Together {
     /// be in one part of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<String>,
+    /// The workload of a queue that it is of, with others of whom none has a node yet: all of them start, or nobody does. It is
+    /// said of every such request, wherever its pods may be. Nothing is planned for a workload that can never be complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// Labels of nodes, by the name of a rule: the nodes of all requests with this rule have one value of the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, String>,
@@ -82,7 +86,7 @@ impl Together {
     /// Whether it is tied to nobody.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.gang.is_none() && self.rules.is_empty()
+        self.gang.is_none() && self.workload.is_none() && self.rules.is_empty()
     }
 
     /// The labels of nodes by which the cluster has parts for it.

@@ -189,6 +189,15 @@ pub enum Why {
         /// How many parts that may do were not looked at.
         unseen: u32,
     },
+    /// The pods of its workload start together, and the nodes that they may use could never have what all of them ask for.
+    NeverWhole {
+        /// How much of it they ask for.
+        asks: u32,
+        /// The most that these nodes could have at the same time.
+        most: u32,
+        /// Of this profile.
+        profile: Offered,
+    },
     /// There is enough free memory and compute, but in pieces.
     Fragmented,
     /// GPUs that could serve it may not change now.

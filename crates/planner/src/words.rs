@@ -134,6 +134,17 @@ impl fmt::Display for Why {
                  slices for all of them{}",
                 in_parts(fits, *unseen)
             ),
+            Self::NeverWhole { asks, most, profile } => {
+                let of = match profile {
+                    Offered::Slice(profile) => profile.to_string(),
+                    Offered::WholeGpu | Offered::SharedSlice(_) | Offered::SharedGpu => profile.resource_name(),
+                };
+                write!(
+                    f,
+                    "the pods of its workload start together and ask for {asks} of {of} in all, and the nodes that they may \
+                     use can never have more than {most} at the same time"
+                )
+            }
             Self::Fragmented => f.write_str("enough is free for it, but in pieces that cannot be joined"),
             Self::Held { nodes } => {
                 let nodes: Vec<_> =

@@ -83,6 +83,7 @@ const fn may_be_an_update(why: &Why) -> bool {
         | Why::NeverCut { .. }
         | Why::TooLarge { .. }
         | Why::NeverTogether { .. }
+        | Why::NeverWhole { .. }
         | Why::Held { .. }
         | Why::BlockedElsewhere { .. }
         | Why::Refused { .. }

@@ -22,6 +22,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::NoIdleNode => "NoIdleNode",
         Why::NotItsTurn { .. } => "NotItsTurn",
         Why::NoDomain { .. } => "NoDomain",
+        Why::NeverWhole { .. } => "NeverWhole",
         Why::Fragmented => "Fragmented",
         Why::Held { .. } => "Held",
         Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",
@@ -58,6 +59,7 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::NeverCut { .. }
         | Why::TooLarge { .. }
         | Why::NeverTogether { .. }
+        | Why::NeverWhole { .. }
         | Why::OtherName { .. }
         | Why::SeveralKinds
         | Why::Refused { .. } => false,
@@ -85,6 +87,7 @@ mod tests {
             (Why::NoSuchProfile { profile: profile() }, "NoSuchProfile", false),
             (Why::TooLarge { most: 1, profile: Offered::Slice(profile()) }, "TooLarge", false),
             (Why::NeverTogether { slices: Vec::new() }, "NeverTogether", false),
+            (Why::NeverWhole { asks: 2, most: 1, profile: Offered::Slice(profile()) }, "NeverWhole", false),
             (Why::NoRoom, "NoRoom", true),
             (Why::SeveralKinds, "SeveralKinds", false),
             (Why::AllUsed, "AllUsed", true),

@@ -433,8 +433,9 @@ fn label_of<'p>(pod: &'p Pod, label: &str) -> Option<&'p String> {
     pod.metadata.labels.as_ref()?.get(label)
 }
 
-/// Says of the requests of each workload whose pods have to be in one part of the cluster that they start together, or not at
-/// all; not where some of its pods have a node already. And what Kueue's topologies want of them.
+/// Says of the requests of each workload that they start together, or not at all, and of which workload they are; not where some
+/// of its pods have a node already. Those are a gang whose pods have to be in one part of the cluster. And what Kueue's
+/// topologies want of them.
 pub(super) fn tie(requests: &mut [Request], queued: &QueuedWorkloads) {
     if queued.is_empty() {
         return;
@@ -452,14 +453,17 @@ pub(super) fn tie(requests: &mut [Request], queued: &QueuedWorkloads) {
             }
         }
         let ids = || workload.sets.iter().flat_map(|set| &set.requests);
-        let is_tied = ids().any(|id| of.get(id).is_some_and(|request| !request.together.rules.is_empty()));
-        if !is_tied || workload.sets.iter().any(|set| set.placed > 0) {
+        if workload.sets.iter().any(|set| set.placed > 0) {
             continue;
         }
-        let gang = format!("{namespace}/{name}");
+        // One alone waits for nobody, and those who may run have started.
+        let is_one_of_several = ids().nth(1).is_some() && !workload.may_run_unseen;
+        let is_tied = ids().any(|id| of.get(id).is_some_and(|request| !request.together.rules.is_empty()));
+        let key = format!("{namespace}/{name}");
         for id in ids() {
             if let Some(request) = of.get_mut(id) {
-                request.together.gang = Some(gang.clone());
+                request.together.gang = is_tied.then(|| key.clone());
+                request.together.workload = is_one_of_several.then(|| key.clone());
             }
         }
     }

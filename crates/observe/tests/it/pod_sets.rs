@@ -56,3 +56,53 @@ fn a_pod_is_of_one_pod_set_only_and_the_one_that_is_missing_is_asked_for() {
     assert_eq!(sets, [("leader".to_owned(), 1, 0), ("workers".to_owned(), 1, 1)]);
     assert_eq!(seen.requests.len(), 1, "one worker is still to come");
 }
+
+/// All pods of a workload start together: their requests say of which they are, as long as none of them has a node.
+#[test]
+fn the_requests_of_a_workload_say_of_which_they_are_until_a_pod_of_it_has_a_node() {
+    let workload = |name: &str, count: u32| {
+        json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+            "metadata": {"namespace": "vision", "name": name, "creationTimestamp": "2026-11-21T08:59:00Z",
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": "u", "controller": true}]},
+            "spec": {"queueName": "research", "podSets": [{"name": "main", "count": count, "template": {"spec":
+                {"containers": [{"name": "main", "resources":
+                    {"limits": {"cpu": "1", "memory": "1Gi", format!("nvidia.com/{SMALL}"): "1"}}}]}}}]},
+            "status": {
+                "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "",
+                    "lastTransitionTime": "2026-11-21T08:59:30Z"}],
+                "admissionChecks": [{"name": "gpu-slices", "state": "Pending", "message": ""}],
+            },
+        })
+    };
+    let check = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+        "metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}});
+    let said = |pods: &[serde_json::Value]| {
+        let mut all = Objects::default();
+        let mut problems = Vec::new();
+        let of_all = [
+            cut(node("n1"), "all-1g.10gb", &[(SMALL, 14)]),
+            check.clone(),
+            workload("train", 8),
+            workload("one", 1),
+        ];
+        for object in of_all.iter().chain(pods) {
+            manifest::read(&mut all, "test.yaml", &object.to_string(), &mut problems);
+        }
+        assert_eq!(problems, [], "the objects can be read");
+        let seen = observe::observe(&all, mig::Catalog::builtin(), &Settings::default(), now());
+        let of = |name: &str| -> Vec<Option<String>> {
+            let own = seen.requests.iter().filter(|request| request.id.name == name);
+            own.map(|request| request.together.workload.clone()).collect()
+        };
+        (of("train"), of("one"))
+    };
+    assert_eq!(
+        said(&[]),
+        (vec![Some("vision/train".to_owned()); 8], vec![None]),
+        "one alone waits for nobody"
+    );
+    let mut first = pod("vision", "train-0", &[(SMALL, 1)], Some("n1"));
+    first["metadata"]["ownerReferences"] = workload("train", 8)["metadata"]["ownerReferences"].clone();
+    assert_eq!(said(&[first]).0, vec![None; 7]);
+}

@@ -249,8 +249,12 @@ fn asked(requests: &[Request], names: Option<&Pseudonyms>) -> BTreeMap<String, V
         let rules = request.keeps_apart.values().enumerate().map(|(n, label)| (n.to_string(), label.clone()));
         let near =
             request.together.rules.values().enumerate().map(|(n, label)| (n.to_string(), label.clone()));
-        let together =
-            Together { gang: request.together.gang.as_ref().map(|_| String::new()), rules: near.collect() };
+        let nameless = |name: &Option<String>| name.as_ref().map(|_| String::new());
+        let together = Together {
+            gang: nameless(&request.together.gang),
+            workload: nameless(&request.together.workload),
+            rules: near.collect(),
+        };
         let mut told = Request {
             id: id.clone(),
             namespace_labels: BTreeMap::new(),

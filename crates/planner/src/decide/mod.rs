@@ -71,6 +71,7 @@ mod trial;
 mod turn;
 mod turns;
 mod witness;
+mod workloads;
 mod world;
 mod yields;
 
@@ -141,15 +142,18 @@ fn decide_with(
         debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
         explain::gave_up(requests, &error)
     };
-    let fleet = (inventory, requests, policies);
-    let found = match together::are_any(requests) {
-        true => together::decide(fleet, under_way, memo),
+    let never = workloads::never_whole(inventory, requests, policies);
+    let planned = workloads::refused(requests, &never);
+    let found = match together::are_any(&planned) {
+        true => together::decide((inventory, &planned, policies), under_way, memo),
         false => {
-            let requests = together::without_parts(requests);
-            each_alone((inventory, &requests, policies), under_way, Advised::Yes, memo)
+            let planned = together::without_parts(&planned);
+            each_alone((inventory, &planned, policies), under_way, Advised::Yes, memo)
         }
     };
-    found.unwrap_or_else(gave_up)
+    let mut decision = found.unwrap_or_else(gave_up);
+    workloads::tell(&never, &mut decision.report);
+    decision
 }
 
 /// Whether those who are not served are told what would help.

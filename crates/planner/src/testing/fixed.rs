@@ -30,6 +30,13 @@ impl RequestBuilder {
         self
     }
 
+    /// Its pod starts with all others of this workload of a queue, or not at all.
+    #[must_use]
+    pub fn of_workload(mut self, workload: &str) -> Self {
+        self.0.together.workload = Some(workload.to_owned());
+        self
+    }
+
     /// It goes where a label of nodes has the value that it has for all others with this rule.
     #[must_use]
     pub fn together(mut self, rule: &str, label: &str) -> Self {

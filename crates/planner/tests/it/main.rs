@@ -26,3 +26,4 @@ mod varied_demand;
 mod whole_gpus;
 mod whole_on_demand;
 mod why;
+mod workloads;

@@ -378,6 +378,34 @@ fn what_no_layout_of_any_gpu_serves_is_rejected_and_what_these_nodes_lack_is_not
     }
 }
 
+/// Kueue starts all pods of a workload or none, so slices for sixteen of seventeen would wait for good.
+#[test]
+fn a_workload_that_can_never_be_complete_stays_pending_takes_no_slices_and_is_told_how_many_there_can_be() {
+    let large = "nvidia.com/mig-7g.80gb";
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("train", large, 17), "train"));
+    let mut other = of_job(workload("other", large, 2), "other");
+    other["metadata"]["creationTimestamp"] = "2026-11-21T08:01:00Z".into();
+    add(&mut cluster, "Workload", other);
+    let said = |cluster: &Cluster, name: &str| {
+        says(cluster).into_iter().find(|answer| answer.workload.1 == name).map(|of| (of.state, of.message))
+    };
+    let never = "slices for 0 of 17 pods are free; not served: the pods of its workload start together and ask for 17 of 7g.80gb in \
+                 all, and the nodes that they may use can never have more than 16 at the same time. What would help: start the \
+                 workload with fewer pods, which ask for at most 16 of nvidia.com/mig-7g.80gb in all";
+    assert_eq!(said(&cluster, "train"), Some((CheckState::Pending, never.to_owned())));
+    let served: usize = cluster.round().planned.plan.steps.iter().map(|step| step.serves.len()).sum();
+    assert!(served <= 2, "{served} are served by what is made");
+    cluster.settle();
+    assert_eq!(said(&cluster, "other").map(|(state, _)| state), Some(CheckState::Ready));
+    assert_eq!(said(&cluster, "train").map(|(state, _)| state), Some(CheckState::Pending));
+    // As many as there can be are served, all of them.
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("train", large, 16), "train"));
+    cluster.settle();
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
 /// The store keeps so much of where the pods of a namespace may go, and of what is beyond it a digest: who comes then
 /// has done nothing wrong, and is served once the others have gone.
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn units(requests: &[Request]) -> Vec<Unit<'_>> {
     let gangs: BTreeSet<&String> = tied.filter_map(|request| request.together.gang.as_ref()).collect();
     let mut by: BTreeMap<Common<'_>, Unit<'_>> = BTreeMap::new();
     for (at, request) in requests.iter().enumerate().filter(|(_, request)| is_planned(request)) {
-        let Together { gang, rules } = &request.together;
+        let Together { gang, rules, workload: _ } = &request.together;
         let gang = gang.as_ref().filter(|gang| gangs.contains(gang));
         if gang.is_none() && rules.is_empty() {
             continue;

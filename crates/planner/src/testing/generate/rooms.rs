@@ -148,7 +148,7 @@ pub fn in_racks(inventory: &mut Inventory, requests: &mut [Request], gangs: Gang
         let name = format!("gang-{g}");
         for pod in among.iter_mut().skip(begin).take(gangs.pods) {
             let rules = [(name.clone(), RACK.to_owned())].into();
-            let together = Together { gang: Some(name.clone()), rules };
+            let together = Together { gang: Some(name.clone()), workload: None, rules };
             *pod = Request { id: pod.id.clone(), since: pod.since, together, ..first.clone() };
         }
     }
