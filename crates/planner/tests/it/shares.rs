@@ -78,11 +78,19 @@ fn nobody_gets_more_than_their_share_and_they_are_told_which_field_says_so() {
     assert_eq!(served(&decided(&inventory, &requests, &[policy("p").build()])).len(), 4);
     let decision = decided(&inventory, &requests, &[policy("p").share(Some("vision"), 0, Some(35)).build()]);
     assert_eq!(served(&decision), ["Pod vision/r0", "Pod vision/r1"], "three are held, and 35 are five GPUs");
-    let Outcome::Unserved { why, help } = &answer(&decision, "r3").outcome else { panic!("{decision:?}") };
+    let told = |name: &str| match &answer(&decision, name).outcome {
+        Outcome::Unserved { why, help } => (why.clone(), help.clone()),
+        outcome => panic!("{outcome:?}"),
+    };
     let field = "spec.layout.demandDriven.shares[0].maxComputeSlices";
-    assert_eq!(*why, Why::PolicyForbids { policy: "p".into(), field: field.to_owned() });
-    let Help::ChangePolicy { to, .. } = &help[0] else { panic!("{help:?}") };
-    assert_eq!(to, "at least 42");
+    let least = |help: &Help| matches!(help, Help::ChangePolicy { to, .. } if to == "at least 42");
+    let (why, help) = told("r2");
+    assert_eq!(why, Why::PolicyForbids { policy: "p".into(), field: field.to_owned() });
+    assert!(least(&help[0]), "{help:?}");
+    // One GPU more is for the first of the two.
+    let (why, help) = told("r3");
+    assert_eq!(why, Why::PolicyForbids { policy: "p".into(), field: field.to_owned() });
+    assert!(matches!(&help[0], Help::ForOthers { help } if least(help)), "{help:?}");
     // What is held beyond a share stays, and others are not concerned.
     let mut both = requests;
     both.extend(asks("speech", 2));

@@ -372,11 +372,10 @@ fn add_row(
 /// Units that cost the same where nobody does them, and how many.
 type Tier = (Vec<i64>, i64);
 
-/// For each row that can be covered, what its units cost that nobody does, the cheapest first, if some of them count at the
-/// levels up to this one and others do not, or count at another level: then one price for all of them would tell that a
-/// unit of a low priority is worth one of a high one. Nothing, where all count the same.
+/// For each row that can be covered, what its units cost that nobody does, the cheapest first, if they are of several
+/// priorities: then one price for all of them would tell that a unit of a low priority is worth one of a high one. Nothing,
+/// where all are of one.
 fn unequal(model: &Model<'_>, sums: &[i64], level: usize) -> Vec<Vec<Tier>> {
-    let levels = (level + 1).min(model.worth);
     let mut left: Vec<i64> = model.instance.rows.iter().zip(sums).map(|(row, sum)| row.rhs - sum).collect();
     let mut tiers: Vec<Vec<Tier>> = vec![vec![]; left.len()];
     for extra in &model.rest_extras {
@@ -386,16 +385,22 @@ fn unequal(model: &Model<'_>, sums: &[i64], level: usize) -> Vec<Vec<Tier>> {
         {
             let units = extra.upper.min(left[row]);
             left[row] -= units;
-            let costs = extra.costs.iter().take(level + 1).copied().collect::<Vec<_>>();
-            let is_same = |known: &Vec<i64>| known.iter().zip(&costs).take(levels).all(|(a, b)| a == b);
-            match tiers[row].last_mut().filter(|(known, _)| is_same(known)) {
+            match tiers[row].last_mut().filter(|(known, _)| !are_of_two_priorities(known, &extra.costs)) {
                 Some((_, known)) => *known += units,
-                None => tiers[row].push((costs, units)),
+                None => tiers[row].push((extra.costs.clone(), units)),
             }
         }
     }
     tiers.iter_mut().filter(|tiers| tiers.len() < 2).for_each(Vec::clear);
+    tiers.iter_mut().flatten().for_each(|(costs, _)| costs.truncate(level + 1));
     tiers
+}
+
+/// Whether each of two counts at a level at which the other one does not. Whose turn it is counts at one level more than
+/// others of its priority.
+fn are_of_two_priorities(one: &[i64], other: &[i64]) -> bool {
+    let counts_where = |of: &[i64], not: &[i64]| of.iter().zip(not).any(|(of, not)| *of != 0 && *not == 0);
+    counts_where(one, other) && counts_where(other, one)
 }
 
 /// Has the instance count what is not done of a row, by what it costs. `doers`: who does it, and how much of it they do now.
@@ -506,6 +511,14 @@ mod tests {
         let limits = (Allowance::of(1_000_000_000), None);
         assert_eq!(refill(&model, &mut state, (1, 0), limits), Some(vec![0, 0, 3]));
         assert_eq!(state.pieces[0].does.extras, [1, 2]);
+    }
+
+    /// Who is served in turn has two prices of one priority, and is planned as it was.
+    #[test]
+    fn whose_turn_it_is_has_the_price_of_its_priority() {
+        assert!(!are_of_two_priorities(&[0, 3], &[1, 3]));
+        assert!(!are_of_two_priorities(&[0, 0, 2, 7], &[0, 0, 2, 8]));
+        assert!(are_of_two_priorities(&[0, 3, 0, 7], &[3, 0, 0, 8]));
     }
 
     #[test]
