@@ -61,6 +61,11 @@ pub(super) fn allowed<'n>(
     Some(max.max(u32::try_from(there).unwrap_or(u32::MAX)).saturating_mul(seats))
 }
 
+/// An advice, with the field of a policy that allows no more.
+pub(super) fn as_allowed(advice: &str, policy: &Policy, asks: Offered) -> String {
+    format!("{advice}, which is what policy {} allows ({})", policy.name, asks.bound("maxCount"))
+}
+
 /// More than the policies of the nodes allow, or more than any node could have.
 #[derive(Clone, Debug)]
 pub(super) struct TooMany {
@@ -106,9 +111,7 @@ pub(super) fn too_many(
         };
         let advice = format!("ask for at most {} of {}", of(best), asks.resource_name());
         let advice = match best.1 {
-            Some((policy, _)) => {
-                format!("{advice}, which is what policy {} allows ({})", policy.name, asks.bound("maxCount"))
-            }
+            Some((policy, _)) => as_allowed(&advice, policy, asks),
             None => advice,
         };
         let help = (of(best) > 0).then_some(Help::ChangeRequest { advice });

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::group::{counts, is_planned};
-use super::most::{allowed, most_of};
+use super::most::{allowed, as_allowed, most_of};
 use crate::assign;
 use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Ineligible, Judge};
@@ -193,10 +193,7 @@ impl<'a> Fleet<'a> {
                 ),
             };
             let advice = match by {
-                Some(policy) => {
-                    let field = asks.bound("maxCount");
-                    format!("{advice}, which is what policy {} allows ({field})", policy.name)
-                }
+                Some(policy) => as_allowed(&advice, policy, asks),
                 None => advice,
             };
             (!ids.is_empty()).then_some(Never { ids, why, advice })
@@ -207,7 +204,8 @@ impl<'a> Fleet<'a> {
     fn short(&mut self, asks: Offered, pods: &[&Request], wanted: u64) -> Option<Short<'a>> {
         let mut kinds: Vec<Kind<'_>> = Vec::new();
         for pod in pods {
-            if !kinds.iter().rev().take(1).any(|kind| kind.is_like(pod)) {
+            // Pods of one kind mostly stand side by side.
+            if !kinds.last().is_some_and(|kind| kind.is_like(pod)) {
                 let counted = self.policies.iter().map(|policy| counts(policy, pod)).collect();
                 // Full nodes are open, so what it takes is of no account: fewer are judged.
                 let nodes = self.judge.nodes_for(&Request { takes: Room::ZERO, ..(*pod).clone() });

@@ -376,6 +376,7 @@ fn serve(
     let (mut level, mut refilled) = (0, false);
     let (mut repairs, mut repairs_alone) = (REPAIRS, REPAIRS);
     let allowance = || Allowance::of(work.min(REPAIRS_OF_A_LEVEL));
+    let is_long = model.levels > FEW_LEVELS;
     let least: Vec<i64> = (0..model.levels).map(|level| model.instance.least(level)).collect();
     loop {
         if level == model.levels {
@@ -405,7 +406,6 @@ fn serve(
             None if level == 0 => vec![],
             None => return None,
         };
-        let is_long = model.levels > FEW_LEVELS;
         if is_long {
             let as_one = held.iter().zip(&least).take_while(|(value, least)| value <= least).count();
             decisions.span = Span { as_one, end: level + DECIDED };

@@ -1,9 +1,8 @@
 //! Decides some copies again together, while all others stay as they are: the remainder of the relaxation,
 //! halves of copies that were decided together, and a few copies at a time that are improved.
 
-use std::sync::Arc;
-
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::decisions::{Decisions, Span};
 use super::model::{Model, Piece};
